@@ -1,0 +1,1 @@
+"""HTTP edge: the only layer, with `execd.app`, that knows Starlette."""

@@ -1,0 +1,260 @@
+"""Events as bytes: the only writer of stream frames.
+
+Three framings of the same compact, ASCII-only JSON: `data:` frames with an `id:` (text/event-stream),
+a line (application/x-ndjson), and a line followed by an empty one (older clients, any other Accept).
+
+An output event's `eid` is a position in the log, so it means the same to every reader. `keep`: two more
+than the log offset after the event. `strip`: two more than the offset at which its block began, plus the
+number of the line in the block. (1 is `init`, 2 the end of a background start.)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from json.encoder import encode_basestring_ascii
+from typing import Any, Final
+
+import orjson
+
+from execd.services.blocks import Piece
+from execd.services.lines import text_cut
+
+INIT_EID: Final = 1
+STARTED_EID: Final = 2
+OUTPUT_EID: Final = 2
+"""Added to a log offset; the terminal event has one more than the last output event can have."""
+
+_DEL: Final = b"\x7f"
+_SUFFIX_DIGITS: Final = 4
+_SUFFIXES: Final = 10**_SUFFIX_DIGITS
+_STRIP_BYTES: Final = 16 * 1024  # encoded at once: what fits the CPU's cache (measured)
+_NAMES: Final = ("stdout", "stderr")
+
+
+class Framing(Enum):
+    """How events are separated; the value is the Content-Type."""
+
+    SSE = "text/event-stream; charset=utf-8"
+    NDJSON = "application/x-ndjson"
+    BARE = "text/event-stream"
+
+    @classmethod
+    def from_accept(cls, accept: str) -> Framing:
+        """The framing that an Accept header asks for: the acceptable one with the highest q, else BARE."""
+        best, best_quality = cls.BARE, 0.0
+        for part in accept.lower().split(","):
+            media, *parameters = (item.strip() for item in part.split(";"))
+            framing = {"text/event-stream": cls.SSE, "application/x-ndjson": cls.NDJSON}.get(media)
+            quality = 1.0
+            for parameter in parameters:
+                if parameter.startswith("q="):
+                    try:
+                        quality = float(parameter[2:])
+                    except ValueError:
+                        quality = 0.0
+            if framing is not None and quality > best_quality:
+                best, best_quality = framing, quality
+        return best
+
+    def frame(self, json: bytes, eid: int | None) -> bytes:
+        """One event. `eid` None: an event outside the execution's own order, such as a ping."""
+        if self is Framing.NDJSON:
+            return json + b"\n"
+        if self is Framing.BARE:
+            return json + b"\n\n"
+        return b"data: %b\n\n" % json if eid is None else b"id: %d\ndata: %b\n\n" % (eid, json)
+
+
+def ascii_json(value: object) -> bytes:
+    """Compact JSON in ASCII: a raw U+2028 or U+0085 makes some clients lose the event."""
+    encoded = orjson.dumps(value)
+    if encoded.isascii():
+        return encoded
+    import json
+
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def milliseconds() -> int:
+    """Now, as `timestamp` fields have it."""
+    return int(time.time() * 1000)
+
+
+def event(framing: Framing, kind: str, eid: int | None, **fields: Any) -> bytes:
+    """A framed event that is not output."""
+    record = {"type": kind, **fields, "timestamp": milliseconds()}
+    if eid is not None:
+        record["eid"] = eid
+    return framing.frame(ascii_json(record), eid)
+
+
+def merge(pieces: Sequence[Piece], limit: int) -> Iterable[Piece]:
+    """Join neighbours of one stream while they stay within `limit` bytes, so that what is there at once
+    is one event.
+    """
+    pending: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        if pending and (pending[0].stream != piece.stream or size + len(piece.data) > limit):
+            yield _joined(pending)
+            pending, size = [], 0
+        pending.append(piece)
+        size += len(piece.data)
+    if pending:
+        yield _joined(pending)
+
+
+def _joined(pieces: list[Piece]) -> Piece:
+    if len(pieces) == 1:
+        return pieces[0]
+    data = b"".join([piece.data for piece in pieces])
+    return Piece(pieces[0].stream, data, pieces[-1].end, pieces[0].block)
+
+
+class KeepEncoder:
+    """Events of whole lines with their ends, at most `limit` bytes of output each."""
+
+    def __init__(self, framing: Framing, limit: int) -> None:
+        self._framing = framing
+        self._limit = limit
+
+    def encode(self, pieces: Sequence[Piece]) -> bytes:
+        """The events for `pieces`, in their order."""
+        stamp = milliseconds()
+        out = []
+        for piece in merge(pieces, self._limit):
+            data, start = piece.data, piece.end - len(piece.data)
+            done = 0
+            while len(data) - done > self._limit:
+                cut = done + text_cut(data[done : done + self._limit + 1], self._limit)
+                out.append(self._one(piece.stream, data[done:cut], start + cut, stamp))
+                done = cut
+            out.append(self._one(piece.stream, data[done:] if done else data, piece.end, stamp))
+        return b"".join(out)
+
+    def _one(self, stream: int, data: bytes, end: int, stamp: int) -> bytes:
+        text = data.decode("utf-8", "replace")
+        quoted = orjson.dumps(text) if data.isascii() else encode_basestring_ascii(text).encode()
+        eid = end + OUTPUT_EID
+        json = b'{"type":"%b","text":%b,"timestamp":%d,"eid":%d}' % (
+            _NAMES[stream].encode(),
+            quoted,
+            stamp,
+            eid,
+        )
+        return self._framing.frame(json, eid)
+
+
+class StripEncoder:
+    """One event per line, without its end: `\\n`, `\\r` or `\\r\\n`; an empty line is `"\\n"`.
+
+    A line of more than `limit` bytes is split. A `\\n` that follows a `\\r` of the piece before belongs
+    to that one.
+    """
+
+    def __init__(self, framing: Framing, limit: int) -> None:
+        self._framing = framing
+        self._limit = limit
+        self._after_cr = [False, False]
+        self._block = -1
+        self._lines = 0  # events so far in the block
+
+    def encode(self, pieces: Sequence[Piece]) -> bytes:
+        """The events for `pieces`, in their order."""
+        out = []
+        stamp = milliseconds()
+        for piece in pieces:
+            if piece.block != self._block:
+                self._block, self._lines = piece.block, 0
+            data = piece.data
+            if self._after_cr[piece.stream] and data[:1] == b"\n":
+                data = data[1:]
+            self._after_cr[piece.stream] = data[-1:] == b"\r"
+            if b"\r" in data:
+                data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            done = 0
+            while done < len(data):
+                end = min(len(data), done + _STRIP_BYTES)
+                if end < len(data):
+                    newline = data.rfind(b"\n", done, end) + 1 or data.find(b"\n", end) + 1
+                    end = newline or len(data)
+                out.append(self._batch(piece.stream, data[done:end], stamp))
+                done = end
+        return b"".join(out)
+
+    def _batch(self, stream: int, data: bytes, stamp: int) -> bytes:
+        if data[-1:] == b"\n":
+            data = data[:-1]
+        count = data.count(b"\n") + 1
+        first = self._block + OUTPUT_EID + self._lines + 1
+        plain = (
+            _DEL not in data
+            and first % _SUFFIXES + count <= _SUFFIXES
+            and len(data) <= min(_STRIP_BYTES, self._limit)
+            and data.isascii()
+        )
+        if not plain:
+            return self._slowly(stream, data, stamp)
+        self._lines += count
+        prefix, suffix = divmod(first, _SUFFIXES)
+        eid = b"%d%%b" % prefix if prefix else b"%b"
+        head = b'{"type":"%b","text":"' % _NAMES[stream].encode()
+        tail = b'","timestamp":%d,"eid":%b}' % (stamp, eid)
+        before, after = {
+            Framing.SSE: (b"id: %b\ndata: " % eid, b"\n\n"),
+            Framing.NDJSON: (b"", b"\n"),
+            Framing.BARE: (b"", b"\n\n"),
+        }[self._framing]
+        head, tail = before + head, tail + after
+        # Escaping leaves DEL alone, so every DEL is a line's end: one pass in C for all the lines.
+        body = orjson.dumps(data.replace(b"\n", _DEL).decode("ascii"))[1:-1]
+        if b"%" in body:
+            body = body.replace(b"%", b"%%")
+        template = head + body.replace(_DEL, tail + head) + tail
+        eids = _suffixes(prefix > 0)[suffix : suffix + count]
+        if self._framing is Framing.SSE:
+            doubled = [b""] * (2 * count)
+            doubled[0::2] = doubled[1::2] = eids
+            eids = doubled
+        out = template % tuple(eids)
+        if b'"text":"",' in out:
+            out = out.replace(b'"text":"",', b'"text":"\\n",')
+        return out
+
+    def _slowly(self, stream: int, data: bytes, stamp: int) -> bytes:
+        out = []
+        name = _NAMES[stream].encode()
+        for line in data.split(b"\n"):
+            rest = line
+            while True:
+                cut = len(rest) if len(rest) <= self._limit else text_cut(rest, self._limit)
+                self._lines += 1
+                eid = self._block + OUTPUT_EID + self._lines
+                text = encode_basestring_ascii(rest[:cut].decode("utf-8", "replace") or "\n").encode()
+                json = b'{"type":"%b","text":%b,"timestamp":%d,"eid":%d}' % (name, text, stamp, eid)
+                out.append(self._framing.frame(json, eid))
+                rest = rest[cut:]
+                if not rest:
+                    break
+        return b"".join(out)
+
+
+Encoder = KeepEncoder | StripEncoder
+
+
+def encoder(framing: Framing, line_endings: str, limit: int) -> Encoder:
+    """The encoder for one stream. `line_endings`: `keep` or `strip`."""
+    return StripEncoder(framing, limit) if line_endings == "strip" else KeepEncoder(framing, limit)
+
+
+_made: dict[bool, list[bytes]] = {}
+
+
+def _suffixes(padded: bool) -> list[bytes]:
+    """The last digits of `eid`s, as bytes; made once, when the first stripped stream needs them."""
+    if padded not in _made:
+        pattern = b"%%0%dd" % _SUFFIX_DIGITS if padded else b"%d"
+        _made[padded] = [pattern % number for number in range(_SUFFIXES)]
+    return _made[padded]

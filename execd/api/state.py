@@ -1,0 +1,26 @@
+"""What handlers get from the application, typed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from execd.services.capabilities import Capabilities
+    from execd.services.commands import Commands
+    from execd.services.readiness import Readiness
+    from execd.settings import Settings
+
+
+class State(TypedDict):
+    """Made once by the lifespan; `request.state` of every request has these."""
+
+    settings: Settings
+    commands: Commands
+    readiness: Readiness
+    capabilities: Capabilities
+
+
+if TYPE_CHECKING:
+    TypedRequest = Request[State]

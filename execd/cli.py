@@ -1,0 +1,56 @@
+"""The `execd` command. The socket opens first: what is imported after it is not waited for by callers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from execd import __version__
+from execd import settings as configuration
+from execd.logs import INFO, WARNING, die, log
+from execd.posix import listener, selfcare
+
+
+def main() -> None:
+    """Run the daemon until SIGTERM or SIGINT; exit 0 then, 1 if it cannot listen, 2 for bad settings."""
+    gc.disable()  # nothing that start-up makes is garbage; `gc.freeze` below keeps it out of later runs
+    selfcare.open_standard_descriptors()
+    try:
+        settings = configuration.from_sources(sys.argv[1:], os.environ)
+    except configuration.HelpRequested:
+        sys.stdout.write(configuration.help_text() + "\n")
+        return
+    except configuration.VersionRequested:
+        sys.stdout.write(f"execd {__version__}\n")
+        return
+    except configuration.SettingError as error:
+        die(str(error), 2)
+        return
+    selfcare.hide_secrets(settings.secrets)
+    log.open(settings.log_file, settings.log_level, settings.secrets)
+    run(settings)
+    log.close()
+
+
+def run(settings: configuration.Settings) -> None:
+    """Listen, then load the rest and serve."""
+    try:
+        sock = listener.listen(settings.host, settings.port)
+    except OSError as error:
+        log.close()
+        die(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}", 1)
+        return
+    selfcare.settle_in()
+    from execd.app import create_app
+    from execd.server import Server
+
+    port = sock.getsockname()[1]
+    log.write(INFO, "listening", host=settings.host, port=port, version=__version__, pid=os.getpid())
+    if not settings.access_token:
+        log.write(WARNING, "access_token_unset", meaning="anyone who can connect may run commands")
+    server = Server(create_app(settings, os.environ), settings)
+    gc.freeze()
+    gc.enable()
+    server.run(sockets=[sock])
+    log.write(INFO, "stopped")

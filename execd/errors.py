@@ -1,0 +1,205 @@
+"""Every error that can leave execd, each named for its situation.
+
+    ExecdError
+        BadRequest 400            the request is not HTTP, or cannot be handled as it is
+            InvalidBody           the JSON body is wrong; the message names the field and the value
+            InvalidQuery          a query parameter is wrong
+            MissingQuery          a query parameter is missing
+            StartFailed           the program cannot be started as asked
+            IdentityNotPermitted  the daemon may not become that user
+        Unauthorized 401
+        NotFound 404              no such route
+            CommandNotFound       no such command, or no longer
+        MethodNotAllowed 405
+        RequestTimeout 408        the body did not arrive
+        BodyTooLarge 413
+        TooManyExecutions 429
+        HeadTooLarge 431
+        InternalError 500
+        Unavailable 503
+            ResourceExhausted     the machine has no process, memory or descriptor left
+            TooManyRequests
+            ShuttingDown
+            NotReady
+
+`CODES` is the one table: code, status, retryable, executed, meaning. No HTTP library is used here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+Executed = Literal["not_executed", "unknown", "executed"]
+
+
+class ExecdError(Exception):
+    """Base. The class says what happened; the instance's message says to what.
+
+    `retryable`: the same request may work later. `executed`: whether anything ran.
+    """
+
+    code: ClassVar[str]
+    status: ClassVar[int]
+    retryable: ClassVar[bool] = False
+    executed: ClassVar[Executed] = "not_executed"
+    retry_after: ClassVar[int | None] = None  # seconds
+
+    def __init__(self, message: str, details: dict[str, object] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that the answer carries besides the body."""
+        return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+
+
+class BadRequest(ExecdError):
+    """The request is malformed."""
+
+    code = "BAD_REQUEST"
+    status = 400
+
+
+class InvalidBody(BadRequest):
+    """The body is not the JSON that the route expects; `details.field` names the part that is wrong."""
+
+    code = "INVALID_REQUEST_BODY"
+
+
+class InvalidQuery(BadRequest):
+    """A query parameter has a value that is not allowed."""
+
+    code = "INVALID_QUERY"
+
+
+class MissingQuery(BadRequest):
+    """A query parameter that the route needs is missing or empty."""
+
+    code = "MISSING_QUERY"
+
+
+class StartFailed(BadRequest):
+    """The program could not be started; `details` has the errno and the stage."""
+
+    code = "COMMAND_START_FAILED"
+
+
+class IdentityNotPermitted(BadRequest):
+    """The daemon lacks the capability to run a command as that uid or gid."""
+
+    code = "IDENTITY_NOT_PERMITTED"
+
+
+class Unauthorized(ExecdError):
+    """The access token is missing or wrong."""
+
+    code = "UNAUTHORIZED"
+    status = 401
+
+
+class NotFound(ExecdError):
+    """There is no such route."""
+
+    code = "NOT_FOUND"
+    status = 404
+
+
+class CommandNotFound(NotFound):
+    """There is no command with that id: never started here, or its record has expired."""
+
+    code = "COMMAND_NOT_FOUND"
+
+    def __init__(self, command_id: str) -> None:
+        super().__init__(f"no command with id {command_id[:80]!r}")
+
+
+class MethodNotAllowed(ExecdError):
+    """The route exists, but not for this method; the Allow header lists those that it has."""
+
+    code = "METHOD_NOT_ALLOWED"
+    status = 405
+
+
+class RequestTimeout(ExecdError):
+    """The request's body did not arrive in time."""
+
+    code = "REQUEST_TIMEOUT"
+    status = 408
+    retryable = True
+
+
+class BodyTooLarge(ExecdError):
+    """The request's body is larger than the limit."""
+
+    code = "BODY_TOO_LARGE"
+    status = 413
+
+
+class TooManyExecutions(ExecdError):
+    """As many executions are running as may run at once."""
+
+    code = "TOO_MANY_EXECUTIONS"
+    status = 429
+    retryable = True
+    retry_after = 1
+
+
+class HeadTooLarge(ExecdError):
+    """The request line and headers are larger than the limit."""
+
+    code = "HEADERS_TOO_LARGE"
+    status = 431
+
+
+class InternalError(ExecdError):
+    """A fault in execd itself; the log has the traceback under the request id."""
+
+    code = "RUNTIME_ERROR"
+    status = 500
+    executed = "unknown"
+
+
+class Unavailable(ExecdError):
+    """Not now; nothing ran."""
+
+    code = "SERVICE_UNAVAILABLE"
+    status = 503
+    retryable = True
+    retry_after = 1
+
+
+class ResourceExhausted(Unavailable):
+    """The machine has no process, memory or file descriptor left to start the command with."""
+
+    code = "RESOURCE_EXHAUSTED"
+
+
+class TooManyRequests(Unavailable):
+    """As many requests are being answered as may be at once."""
+
+    code = "TOO_MANY_REQUESTS"
+
+
+class ShuttingDown(Unavailable):
+    """The daemon is stopping and starts nothing new."""
+
+    code = "SHUTTING_DOWN"
+
+
+class NotReady(Unavailable):
+    """A readiness check failed; `details.checks` says which and why."""
+
+    code = "NOT_READY"
+
+
+def _leaves(cls: type[ExecdError]) -> list[type[ExecdError]]:
+    found = [cls] if "code" in cls.__dict__ else []
+    for child in cls.__subclasses__():
+        found += _leaves(child)
+    return found
+
+
+CODES: dict[str, type[ExecdError]] = {cls.code: cls for cls in _leaves(ExecdError)}
+"""Every code that an answer can carry."""

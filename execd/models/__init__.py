@@ -1,0 +1,1 @@
+"""Wire models: the only home of wire quirks (milliseconds, nulls, exclusive fields)."""

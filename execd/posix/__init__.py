@@ -1,0 +1,1 @@
+"""System calls: bytes, paths, ints. No models, no HTTP."""

@@ -1,0 +1,77 @@
+"""The EXECD_ENVS file: variables for every command, in a defined subset of dotenv syntax.
+
+    KEY=value            up to the end of the line, blanks around it cut off; `$NAME` and `${NAME}` of a
+                         variable that is set are replaced, any other `$` stays as it is
+    KEY='value'          literal, may span lines
+    KEY="value"          `\\\\ \\" \\$ \\n \\r \\t` are escapes, `$NAME` as above, may span lines
+    export KEY=value     the same as without `export`
+    # comment            and empty lines are skipped, as is any line that is none of these
+
+A later line wins over an earlier one and may use its value. CRLF line ends are accepted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Mapping
+
+FILE_LIMIT = 1024 * 1024
+"""Bytes read of the file; what is beyond is not used."""
+
+_KEY = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=")
+_SINGLE = re.compile(r"'([^']*)'[ \t]*(?=\r?\n|\r?\Z)")
+_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t]*(?=\r?\n|\r?\Z)', re.DOTALL)
+_LINE = re.compile(r"[^\n]*")
+_VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_IN_QUOTES = re.compile(r'\\([\\"$nrt])|' + _VARIABLE.pattern)
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+def read(path: str) -> str:
+    """The text of the file; empty if it is missing, unreadable, or no regular file.
+
+    Undecodable bytes survive as surrogates. Never blocks on a FIFO.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return ""
+    with open(fd, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        return file.read(FILE_LIMIT)
+
+
+def parse(text: str, base: Mapping[str, str]) -> dict[str, str]:
+    """The variables that `text` sets; `$NAME` looks at earlier lines first, then at `base`."""
+    found: dict[str, str] = {}
+
+    def variable(match: re.Match[str]) -> str:
+        name = match.group(match.lastindex or 0)
+        return found.get(name, base.get(name, match[0]))
+
+    def quoted(match: re.Match[str]) -> str:
+        if match[1]:
+            return _ESCAPES.get(match[1], match[1])
+        return variable(match)
+
+    position = 0
+    while position < len(text):
+        key = _KEY.match(text, position)
+        if key is None:
+            position = _LINE.match(text, position).end() + 1  # type: ignore[union-attr]
+            continue
+        if match := _SINGLE.match(text, key.end()):
+            value = match[1]
+        elif match := _DOUBLE.match(text, key.end()):
+            value = _IN_QUOTES.sub(quoted, match[1])
+        else:
+            match = _LINE.match(text, key.end())
+            assert match is not None
+            value = _VARIABLE.sub(variable, match[0].strip())
+        if "\0" not in value:
+            found[key[1]] = value
+        position = _LINE.match(text, match.end()).end() + 1  # type: ignore[union-attr]
+    return found

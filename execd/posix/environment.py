@@ -1,0 +1,79 @@
+"""The environment of a command: request over EXECD_ENVS file over daemon, without what is ours alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from execd.posix import envfile
+
+ENV_FILE = "EXECD_ENVS"
+_OURS = frozenset({"JUPYTER_TOKEN", "JUPYTER_HOST"})
+_INTERPRETER = frozenset({"PYTHONHOME", "PYTHONEXECUTABLE", "__PYVENV_LAUNCHER__"})
+_SHELL_STARTUP = frozenset({"BASH_ENV", "ENV"})  # files a shell would run before the command
+
+
+def is_private(name: str) -> bool:
+    """True for variables of the daemon that no command may inherit: all EXECD_* but EXECD_ENVS, and
+    Jupyter's address and token.
+    """
+    return (name.startswith("EXECD_") and name != ENV_FILE) or name in _OURS
+
+
+def base(environ: Mapping[str, str]) -> dict[str, str]:
+    """What a command inherits from the daemon's environment.
+
+    Left out: private variables, start-up files of shells, and what makes our own interpreter run
+    (a virtual environment, PYTHONHOME, the PYTHONPATH entry that this package comes from).
+    """
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not is_private(name) and name not in _INTERPRETER and name not in _SHELL_STARTUP
+    }
+    if kept.get("VIRTUAL_ENV") == sys.prefix:
+        del kept["VIRTUAL_ENV"]
+        kept.pop("VIRTUAL_ENV_PROMPT", None)
+        _remove_entry(kept, "PATH", os.path.join(sys.prefix, "bin"))
+    _remove_entry(kept, "PYTHONPATH", str(Path(__file__).parents[2]))
+    kept.setdefault("PATH", os.defpath)
+    return kept
+
+
+def _remove_entry(environment: dict[str, str], name: str, entry: str) -> None:
+    if name in environment:
+        entries = [part for part in environment[name].split(os.pathsep) if part != entry]
+        if entries:
+            environment[name] = os.pathsep.join(entries)
+        else:
+            del environment[name]
+
+
+class Environments:
+    """Builds command environments. `merged` reads the env file anew each time, parses it when it changed."""
+
+    def __init__(self, environ: Mapping[str, str], env_file: str | None) -> None:
+        self.base = base(environ)
+        self._env_file = env_file
+        self._parsed = ("", dict[str, str]())
+        if env_file:
+            self.base[ENV_FILE] = env_file
+
+    def merged(self, requested: Mapping[str, str]) -> dict[str, str]:
+        """Daemon, then file, then request; the file cannot set what is private to the daemon."""
+        merged = dict(self.base)
+        if self._env_file:
+            text, parsed = self._parsed
+            current = envfile.read(self._env_file)
+            if current != text:
+                parsed = envfile.parse(current, self.base)
+                self._parsed = (current, parsed)
+            merged.update(
+                (name, value)
+                for name, value in parsed.items()
+                if not is_private(name) and name not in _SHELL_STARTUP
+            )
+        merged.update(requested)
+        return merged

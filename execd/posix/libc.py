@@ -1,0 +1,100 @@
+"""The few libc calls that Python does not wrap, typed. Called through ctypes, they release the GIL."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Final
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+POSIX_SPAWN_SETSIGDEF: Final = 0x04
+POSIX_SPAWN_SETSIGMASK: Final = 0x08
+POSIX_SPAWN_SETSID: Final = 0x80  # glibc >= 2.26, musl >= 1.2.0
+_FILE_ACTIONS_BYTES: Final = 256  # glibc: 80, musl: 80
+_ATTRIBUTES_BYTES: Final = 512  # glibc: 336, musl: 336
+_SIGSET_BYTES: Final = 128
+
+_PR_SET_CHILD_SUBREAPER: Final = 36
+_M_TRIM_THRESHOLD: Final = -1
+_M_MMAP_THRESHOLD: Final = -3
+
+CAN_SPAWN: Final = hasattr(_libc, "posix_spawn") and hasattr(_libc, "posix_spawn_file_actions_addchdir_np")
+"""False on a libc without `posix_spawn_file_actions_addchdir_np` (glibc < 2.29, musl < 1.1.24)."""
+
+
+def posix_spawn(
+    program: bytes, argv: list[bytes], env: list[bytes], cwd: bytes | None, fds: tuple[int, int, int]
+) -> int:
+    """Start `program` as leader of its own session, all signals at their defaults and unblocked.
+
+    `fds` become its descriptors 0, 1 and 2; every other descriptor must be close-on-exec.
+    The calling thread waits until the child has called exec, without the GIL (vfork inside).
+
+    Returns its pid.
+
+    Raises:
+        OSError: with the errno of the step that failed: chdir or exec.
+    """
+    actions = ctypes.create_string_buffer(_FILE_ACTIONS_BYTES)
+    attributes = ctypes.create_string_buffer(_ATTRIBUTES_BYTES)
+    _libc.posix_spawn_file_actions_init(actions)
+    _libc.posix_spawnattr_init(attributes)
+    try:
+        for target, fd in enumerate(fds):
+            _libc.posix_spawn_file_actions_adddup2(actions, fd, target)
+        if cwd is not None:
+            _libc.posix_spawn_file_actions_addchdir_np(actions, cwd)
+        # A shell that starts us with `&` ignores SIGINT and SIGQUIT for us (POSIX 2.11), Python ignores
+        # SIGPIPE and SIGXFSZ: none of that may reach the child.
+        _libc.posix_spawnattr_setflags(
+            attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID
+        )
+        _libc.posix_spawnattr_setsigdefault(attributes, _ALL_SIGNALS)
+        _libc.posix_spawnattr_setsigmask(attributes, _NO_SIGNALS)
+        pid = ctypes.c_int()
+        error = _libc.posix_spawn(
+            ctypes.byref(pid),
+            program,
+            actions,
+            attributes,
+            (ctypes.c_char_p * (len(argv) + 1))(*argv, None),
+            (ctypes.c_char_p * (len(env) + 1))(*env, None),
+        )
+    finally:
+        _libc.posix_spawn_file_actions_destroy(actions)
+        _libc.posix_spawnattr_destroy(attributes)
+    if error:
+        raise OSError(error, os.strerror(error))
+    return pid.value
+
+
+def _sigset(fill: str) -> ctypes.Array[ctypes.c_char]:
+    signals = ctypes.create_string_buffer(_SIGSET_BYTES)
+    getattr(_libc, fill)(signals)
+    return signals
+
+
+_ALL_SIGNALS: Final = _sigset("sigfillset")
+_NO_SIGNALS: Final = _sigset("sigemptyset")
+
+
+def become_subreaper() -> bool:
+    """Make orphaned descendants our children (prctl(2)); False if the kernel refuses."""
+    return bool(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
+
+
+def tune_malloc() -> None:
+    """Keep read and write buffers on the heap instead of mapping and faulting each one anew."""
+    if hasattr(_libc, "mallopt"):  # glibc only
+        _libc.mallopt(_M_MMAP_THRESHOLD, 4 * 1024 * 1024)
+        _libc.mallopt(_M_TRIM_THRESHOLD, 32 * 1024 * 1024)
+
+
+def overwrite_memory(address: int, length: int, needle: bytes, filler: bytes) -> None:
+    """Replace each `needle` in our own memory at [address, address + length) by repeated `filler`."""
+    memory = ctypes.string_at(address, length)
+    found = memory.find(needle)
+    while found >= 0:
+        ctypes.memset(address + found, filler[0], len(needle))
+        found = memory.find(needle, found + len(needle))

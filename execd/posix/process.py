@@ -1,0 +1,121 @@
+"""One started process and everything that it started: signals, exit status, the tree.
+
+What identifies a process is a pidfd, never a bare pid, so a recycled pid is never signalled. The group
+is signalled only while its leader is not reaped: until then the kernel cannot reuse the number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+from dataclasses import dataclass
+
+from execd.posix import proc
+
+MARK = "EXECD_EXECUTION_ID"
+"""Environment variable that every execution's processes carry: how those that left the group are found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a process and the children it waited for used: CPU seconds and the largest RSS in bytes.
+
+    `max_rss_exact` False: the true figure is smaller. The kernel counts the memory that a child shares
+    with us until it calls exec, so nothing smaller than our own peak can be told.
+    """
+
+    user_seconds: float
+    system_seconds: float
+    max_rss_bytes: int
+    max_rss_exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """How a process ended: `code`, or the number of the `signal` that killed it (0: none did)."""
+
+    code: int
+    signal: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A child that leads its own session and group, and the read ends of its output pipes.
+
+    The owner closes `pidfd` and both pipes and calls `reap` exactly once.
+    """
+
+    pid: int
+    pidfd: int
+    stdout: int
+    stderr: int
+
+    def reap(self) -> ExitStatus | None:
+        """Take the exit status of an ended leader; None while it still runs. Its pid is free after it."""
+        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+        if not pid:
+            return None
+        return ExitStatus(
+            os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
+            os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
+            Usage(
+                usage.ru_utime,
+                usage.ru_stime,
+                usage.ru_maxrss * 1024,  # getrusage(2): in KiB
+                usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            ),
+        )
+
+    def signal_group(self, number: int) -> None:
+        """Signal the leader's group. Only before `reap`. A group we may not signal is left alone."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+
+def members(leader: int, execution_id: str) -> list[tuple[int, int]]:
+    """The living processes of an execution besides its leader, each as (pid, pidfd); close the pidfds.
+
+    Found by group, by session, by descent, and by the mark in their environment, which also finds a
+    process that left group and session and whose parents are gone. Reads all of /proc: not for the
+    event loop.
+    """
+    entry = f"{MARK}={execution_id}".encode()
+    stats = {stat.pid: stat for stat in proc.processes()}
+    found = {
+        stat.pid
+        for stat in stats.values()
+        if leader in (stat.group, stat.session) or proc.has_environment(stat.pid, entry)
+    }
+    descended = True
+    while descended:
+        new = {stat.pid for stat in stats.values() if stat.parent in found} - found
+        found |= new
+        descended = bool(new)
+    found -= {leader, os.getpid()}
+    alive = []
+    for pid in found:
+        stat = stats[pid]
+        if stat.ended:
+            continue
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:
+            continue
+        now = proc.read_stat(pid)
+        if now is None or now.start != stat.start or now.ended:
+            os.close(pidfd)  # ended in between, or the pid already names another process
+        else:
+            alive.append((pid, pidfd))
+    return alive
+
+
+def kill(pidfd: int) -> bool:
+    """Send SIGKILL through a pidfd; False if the process is gone or not ours to signal."""
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True

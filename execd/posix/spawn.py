@@ -1,0 +1,186 @@
+"""Starting a process. Everything here may block and belongs in a spawn thread, not on the event loop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import subprocess
+from dataclasses import dataclass
+from typing import Final
+
+from execd.posix import libc
+from execd.posix.identity import Identity
+from execd.posix.process import Process
+
+MAX_ARGUMENT: Final = 128 * 1024 - 1
+"""Bytes in one argument that the kernel accepts (MAX_ARG_STRLEN without its NUL)."""
+
+_FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
+_READ_SCRIPT: Final = 'eval "$(cat)" </dev/null'
+"""How a script that is too long for one argument is run: the shell reads it from its stdin, a memfd."""
+
+_original_nofile = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+class SpawnError(Exception):
+    """A process could not be started. `stage`: lookup, pipe, chdir, exec, spawn or identity."""
+
+    def __init__(self, error: OSError, stage: str, subject: str) -> None:
+        super().__init__(f"{subject}: {error.strerror or error}")
+        self.errno = error.errno or 0
+        self.stage = stage
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to start: shell text or an argument list, already validated. `cwd` None: the daemon's."""
+
+    command: str | None
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    cwd: str | None
+    identity: Identity | None
+
+
+def raise_descriptor_limit() -> None:
+    """Use all the descriptors that we may; children get the limit that we were started with."""
+    _, hard = _original_nofile
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def find_shell(path: str) -> str:
+    """bash, else sh, from `path`, else from the usual places.
+
+    Raises:
+        SpawnError: there is neither (stage lookup).
+    """
+    for name in ("bash", "sh"):
+        found = shutil.which(name, path=path) or shutil.which(name, path=_FALLBACK_PATH)
+        if found:
+            return found
+    raise SpawnError(FileNotFoundError(2, "not found in PATH"), "lookup", "neither bash nor sh")
+
+
+def find_program(name: str, path: str, cwd: str | None) -> str:
+    """The program that `name` means, as execvp(3) finds it: in `path`, or itself if it holds a slash.
+
+    Raises:
+        SpawnError: there is none (ENOENT) or it is not executable (EACCES), stage lookup.
+    """
+    if "/" in name:
+        program = os.path.join(cwd or os.getcwd(), name)
+        if not os.path.exists(program):
+            raise SpawnError(FileNotFoundError(2, "no such file"), "lookup", name)
+        if os.path.isdir(program) or not os.access(program, os.X_OK):
+            raise SpawnError(PermissionError(13, "not executable"), "lookup", name)
+        return program
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise SpawnError(FileNotFoundError(2, "not found in PATH"), "lookup", name)
+    return found
+
+
+def spawn(request: Request) -> Process:
+    """Start the process: own session and group, stdin /dev/null, two pipes, all signals at default.
+
+    Raises:
+        SpawnError: with errno and stage; nothing is left behind.
+    """
+    path = request.environment.get("PATH", _FALLBACK_PATH)
+    script = None
+    if request.command is None:
+        program = find_program(request.argv[0], path, request.cwd)
+        argv = list(request.argv)
+    else:
+        program = find_shell(path)
+        text = request.command
+        if len(os.fsencode(text)) > MAX_ARGUMENT:
+            script, text = os.fsencode(text), _READ_SCRIPT
+        argv = [os.path.basename(program), "-c", text]
+    with contextlib.ExitStack() as always, contextlib.ExitStack() as on_failure:
+        try:
+            stdin = _memory_file(script) if script else os.open(os.devnull, os.O_RDONLY)
+            always.callback(os.close, stdin)
+            out, child_out = os.pipe()
+            on_failure.callback(os.close, out)
+            always.callback(os.close, child_out)
+            err, child_err = os.pipe()
+            on_failure.callback(os.close, err)
+            always.callback(os.close, child_err)
+        except OSError as error:
+            raise SpawnError(error, "pipe", "stdin and pipes") from error
+        os.set_blocking(out, False)
+        os.set_blocking(err, False)
+        pid = _start(request, program, argv, (stdin, child_out, child_err))
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+            raise SpawnError(error, "spawn", program) from error
+        on_failure.pop_all()
+    _prefer_child_for_oom(pid)
+    with contextlib.suppress(OSError, ValueError):
+        # A moment late by design: no hook runs between vfork and exec. Another user's process: EPERM.
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, _original_nofile)
+    return Process(pid, pidfd, out, err)
+
+
+def _start(request: Request, program: str, argv: list[str], fds: tuple[int, int, int]) -> int:
+    stage = "chdir" if request.cwd and not os.path.isdir(request.cwd) else "exec"
+    try:
+        if request.identity is None and libc.CAN_SPAWN:
+            return libc.posix_spawn(
+                os.fsencode(program),
+                [os.fsencode(argument) for argument in argv],
+                [os.fsencode(f"{name}={value}") for name, value in request.environment.items()],
+                os.fsencode(request.cwd) if request.cwd else None,
+                fds,
+            )
+        return _start_as(request, program, argv, fds)
+    except PermissionError as error:
+        raise SpawnError(error, "identity" if request.identity else stage, program) from error
+    except OSError as error:
+        raise SpawnError(error, stage, program) from error
+
+
+def _start_as(request: Request, program: str, argv: list[str], fds: tuple[int, int, int]) -> int:
+    # A fork, slower than posix_spawn, which has no way to set ids.
+    identity = request.identity
+    child = subprocess.Popen(
+        argv,
+        executable=program,
+        stdin=fds[0],
+        stdout=fds[1],
+        stderr=fds[2],
+        env=request.environment,
+        cwd=request.cwd,
+        start_new_session=True,
+        user=identity.uid if identity else None,
+        group=identity.gid if identity else None,
+        extra_groups=identity.groups if identity else None,
+    )
+    child.returncode = 0  # we reap it: keep subprocess from doing so
+    return child.pid
+
+
+def _memory_file(content: bytes) -> int:
+    fd = os.memfd_create("execd-command", os.MFD_CLOEXEC)
+    try:
+        view = memoryview(content)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.lseek(fd, 0, os.SEEK_SET)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _prefer_child_for_oom(pid: int) -> None:
+    # Raising a process's own badness needs no privilege; the daemon should be the last to go.
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "r+b", buffering=0) as file:
+        file.write(b"%d" % min(1000, int(file.read()) + 200))

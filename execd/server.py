@@ -1,0 +1,164 @@
+"""The HTTP server: uvicorn with a loop that never wakes up for nothing, bounded heads, JSON errors, and
+a stop that ends commands before it closes connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import httptools
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from execd.api.errors import error_body
+from execd.errors import BadRequest, ExecdError, HeadTooLarge
+from execd.logs import ERROR, INFO, TEXT_LIMIT, log
+from execd.posix import listener
+
+if TYPE_CHECKING:
+    from execd.app import Application
+    from execd.settings import Settings
+
+HEAD_BYTES: Final = 64 * 1024
+"""Request line and headers together."""
+_HEAD_SECONDS: Final = 30.0  # for a request's head to arrive, once it has begun
+_CLOSE_SECONDS: Final = 2.0  # for connections to take what was sent to them, at a stop
+
+
+class Protocol(HttpToolsProtocol):
+    """One connection. Adds to uvicorn's: a limit on the head's size and time, and errors as JSON."""
+
+    _head = 0
+    _in_head = True
+    _too_large = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._arm_idle(self.timeout_keep_alive)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head and not self.transport.is_closing():
+            self._head += len(data)
+            if self._head > HEAD_BYTES:
+                self._too_large = True
+                self.send_400_response("")
+            elif self.timeout_keep_alive_task is None and self._idle:
+                self._arm_idle(_HEAD_SECONDS)
+
+    @property
+    def _idle(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        return cycle is None or cycle.response_complete
+
+    def _arm_idle(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+
+    def on_message_begin(self) -> None:
+        self._in_head, self._head = True, 0
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._head += len(name) + len(value) + 4
+        if self._head > HEAD_BYTES:
+            self._too_large = True
+            raise httptools.HttpParserError("head too large")
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head = False, 0
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_head = True
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, or too much of it, in the one shape of errors; then close."""
+        error: ExecdError = BadRequest("the request is no valid HTTP/1.1")
+        if self._too_large:
+            error = HeadTooLarge(f"request line and headers are larger than {HEAD_BYTES} bytes")
+        body = error_body(error)
+        self.transport.write(
+            STATUS_LINE[error.status]
+            + b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
+            + body
+        )
+        self.transport.close()
+
+
+class _Forward(logging.Handler):
+    """What uvicorn has to say, in our log; what it says of a failed request, the Boundary has said."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.ERROR and "ASGI application" not in record.getMessage():
+            log.write(ERROR, "server", message=record.getMessage()[-TEXT_LIMIT:])
+
+
+class Server(uvicorn.Server):
+    """Waits for SIGTERM or SIGINT without polling. A second signal stops at once."""
+
+    def __init__(self, application: Application, settings: Settings) -> None:
+        logging.getLogger("uvicorn").handlers[:] = [_Forward()]
+        logging.getLogger("uvicorn").propagate = False
+        super().__init__(
+            uvicorn.Config(
+                application.asgi,
+                loop="uvloop",
+                http=Protocol,
+                ws="none",
+                lifespan="on",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                date_header=False,
+                timeout_keep_alive=settings.keep_alive,  # type: ignore[arg-type]  # goes to call_later
+                backlog=listener.BACKLOG,
+            )
+        )
+        self._application = application
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def main_loop(self) -> None:
+        """Wait to be told to stop; then end what runs, so that its streams can say so."""
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        if not self.should_exit:
+            await self._stop.wait()
+        self._stop.clear()
+        engine = self._application.engine
+        assert engine is not None
+        stopping = asyncio.ensure_future(engine.stop())
+        told_again = asyncio.ensure_future(self._stop.wait())
+        await asyncio.wait({stopping, told_again}, return_when=asyncio.FIRST_COMPLETED)
+        told_again.cancel()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the listener and every connection, the idle ones first."""
+        for server in self.servers:
+            server.close()
+        for sock in sockets or []:
+            sock.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        if self.server_state.tasks and not self.force_exit:
+            await asyncio.wait(set(self.server_state.tasks), timeout=_CLOSE_SECONDS)
+        for task in self.server_state.tasks:
+            task.cancel()
+        await self.lifespan.shutdown()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal handler: note it and wake the loop."""
+        if self.should_exit:
+            self.force_exit = True
+        self.should_exit = True
+        log.write(INFO, "stopping", signal=signal.Signals(sig).name, at_once=self.force_exit)
+        if self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)

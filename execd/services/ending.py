@@ -1,0 +1,77 @@
+"""Ending an execution by force: TERM to the group, grace, KILL, then whatever escaped the group."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from concurrent.futures import Executor
+from typing import Final
+
+from execd.logs import WARNING, log
+from execd.posix import process
+from execd.posix.process import Process
+from execd.services.executions import Execution
+
+MAX_ROUNDS: Final = 50
+"""Rounds of looking for survivors and killing them: a program that forks faster is given up on, loudly."""
+_ROUND_SECONDS: Final = 1.0  # longest wait for the killed of one round to be gone
+
+
+async def end(execution: Execution, leader: Process, grace: float, executor: Executor) -> None:
+    """Everything the execution started is gone when this returns; then its outcome is decided.
+
+    `leader` comes from `Execution.force`. TERM has been sent when this first waits.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + grace
+    leader.signal_group(signal.SIGTERM)
+    leader.signal_group(signal.SIGCONT)  # a stopped process acts on TERM only once it is continued
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(deadline):
+            await execution.wait_leader_ended()
+    rest: list[tuple[int, int]] = []
+    for round_number in range(MAX_ROUNDS):
+        leader_had_ended = execution.leader_ended
+        rest = await loop.run_in_executor(executor, process.members, leader.pid, execution.id)
+        try:
+            if leader_had_ended and not rest:
+                break
+            if round_number == 0:
+                await _wait_ended([pidfd for _, pidfd in rest], deadline)
+            leader.signal_group(signal.SIGKILL)
+            killed = [pidfd for _, pidfd in rest if process.kill(pidfd)]
+            await execution.wait_leader_ended()
+            await _wait_ended(killed, loop.time() + _ROUND_SECONDS)
+        finally:
+            for _, pidfd in rest:
+                os.close(pidfd)
+    else:
+        log.write(WARNING, "survivors", id=execution.id, pids=[pid for pid, _ in rest][:20])
+    execution.settle_forced()
+
+
+async def _wait_ended(pidfds: list[int], deadline: float) -> None:
+    """Wait until all of the processes have ended, or until `deadline` (loop time)."""
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    waiting = set(pidfds)
+
+    def one_ended(pidfd: int) -> None:
+        loop.remove_reader(pidfd)
+        waiting.discard(pidfd)
+        if not waiting:
+            ended.set()
+
+    for pidfd in pidfds:
+        loop.add_reader(pidfd, one_ended, pidfd)
+    try:
+        if waiting:
+            async with asyncio.timeout_at(deadline):
+                await ended.wait()
+    except TimeoutError:
+        return
+    finally:
+        for pidfd in waiting:
+            loop.remove_reader(pidfd)

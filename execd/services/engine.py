@@ -1,0 +1,199 @@
+"""The engine: starts executions, keeps their records, ends them. One per daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from asyncio import AbstractEventLoop, Future, Task
+from collections.abc import Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from types import FrameType
+from typing import Final
+
+from execd.errors import ShuttingDown, TooManyExecutions
+from execd.logs import ERROR, log
+from execd.posix import libc
+from execd.posix.environment import Environments
+from execd.posix.process import Process
+from execd.posix.reaper import Reaper
+from execd.posix.resources import OomCounter
+from execd.services import ending
+from execd.services.executions import Execution
+from execd.services.launch import Launch, launch
+from execd.services.outcome import Forced
+from execd.services.output import OutputLog
+from execd.services.records import Records
+from execd.services.store import OutputStore, StateDirectory
+from execd.settings import Settings
+
+SPAWN_THREADS: Final = 2
+"""Threads that start processes. Two also make a fair queue of a burst; more gain nothing (measured)."""
+FILE_THREADS: Final = 4
+_LINGERING_FACTOR: Final = 4
+"""Ended executions whose pipes are still held by a process they left: at most this times the running."""
+
+
+class Engine:
+    """Use as a context manager on the running loop, in the main thread."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], loop: AbstractEventLoop) -> None:
+        self._settings = settings
+        self._loop = loop
+        self._environments = Environments(environ, settings.env_file or None)
+        self._spawners = ThreadPoolExecutor(SPAWN_THREADS, "execd-spawn")
+        self.files: Executor = ThreadPoolExecutor(FILE_THREADS, "execd-file")
+        self._reaper = Reaper()
+        self._oom = OomCounter()
+        self.state = StateDirectory(settings.state_path)
+        self.store = OutputStore(self.state, settings, self.files, loop)
+        self.records = Records(settings, loop)
+        self._starting = 0
+        self._open = 0
+        self._endings: set[Task[None]] = set()
+        self.stopping = False
+        self.subreaper = libc.become_subreaper()
+        # Not loop.add_signal_handler: uvloop keeps SIGCHLD for its own subprocesses, of which we have none.
+        self._sigchld_before = signal.signal(signal.SIGCHLD, self._on_sigchld)
+
+    @property
+    def running(self) -> int:
+        """Executions that are starting or running."""
+        return self._starting + self.records.running
+
+    async def start(self, request: Launch, *, background: bool = False, listed: bool = True) -> Execution:
+        """Check, start and register. When this returns, the process runs and can be found by its id.
+
+        `listed` False: a check of our own, which leaves no record.
+
+        Raises:
+            ShuttingDown, TooManyExecutions: nothing was started.
+            InvalidBody, IdentityNotPermitted, StartFailed, ResourceExhausted: see `launch`.
+        """
+        if self._stop_was_asked():
+            raise ShuttingDown("the daemon is stopping")
+        limit = self._settings.max_executions
+        lingering = self._open - self.records.running
+        if listed and (self.running >= limit or lingering >= limit * _LINGERING_FACTOR):
+            raise TooManyExecutions(
+                f"{self.running} executions are running, the limit is {limit}; of {lingering} that ended, "
+                f"processes left behind hold the pipes, the limit is {limit * _LINGERING_FACTOR}",
+                {"running": self.running, "limit": limit, "lingering": lingering},
+            )
+        execution_id = os.urandom(16).hex()
+        ticket = self._reaper.begin_spawn()
+        self._starting += 1
+        work = self._loop.run_in_executor(self._spawners, self._launch, request, execution_id)
+        try:
+            process, oom_before = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            work.add_done_callback(lambda done: self._abandon(ticket, done))
+            raise
+        except BaseException:
+            self._reaper.end_spawn(ticket, None)
+            raise
+        finally:
+            self._starting -= 1
+        self._reaper.end_spawn(ticket, process.pid)
+        output = OutputLog(self._settings.output_memory, self._settings.output_disk)
+        execution = Execution(
+            execution_id,
+            request.content,
+            process,
+            output,
+            self.store.spool(execution_id, output),
+            self._settings,
+            self._loop,
+            background=background,
+            oom_count=self._oom.read,
+            oom_before=oom_before,
+        )
+        self._open += 1
+        self.records.add(execution, listed=listed)
+        execution.begin(request.timeout, self._timed_out, self._exited, self._closed)
+        if self._stop_was_asked():  # while the process was being started
+            self.end(execution, "shutdown")
+        return execution
+
+    def end(self, execution: Execution, reason: str) -> None:
+        """Begin to end a running execution and everything it started; no effect on one that has ended."""
+        self._force(execution, "interrupted", reason)
+
+    async def stop(self) -> None:
+        """Refuse new work, end what runs, wait until it has ended or the setting's time is up."""
+        self.stopping = True
+        running = self.records.all_running()
+        for execution in running:
+            self.end(execution, "shutdown")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.shutdown_timeout):
+                for execution in running:
+                    await execution.wait_exited()
+
+    def close(self) -> None:
+        """Give everything back. Processes that ended executions left behind live on."""
+        signal.signal(signal.SIGCHLD, self._sigchld_before)
+        for task in self._endings:
+            task.cancel()
+        self._spawners.shutdown(wait=False, cancel_futures=True)
+        self.records.close()
+        self.files.shutdown(wait=True)
+        self.state.close()
+        self._oom.close()
+
+    def statistics(self) -> dict[str, int]:
+        """What is held right now, in counts and bytes."""
+        return {
+            "running": self.running,
+            "open": self._open,
+            "records": len(self.records),
+            "output_disk_bytes": self.store.disk_bytes,
+            "output_memory_bytes": self.store.small_bytes,
+            "orphans_reaped": self._reaper.reaped,
+        }
+
+    def _stop_was_asked(self) -> bool:
+        return self.stopping
+
+    def _on_sigchld(self, _number: int, _frame: FrameType | None) -> None:
+        self._loop.call_soon_threadsafe(self._reaper.sweep)
+
+    def _launch(self, request: Launch, execution_id: str) -> tuple[Process, int]:
+        return launch(request, execution_id, self._environments), self._oom.read()
+
+    def _timed_out(self, execution: Execution) -> None:
+        self._force(execution, "timed_out", "timeout")
+
+    def _force(self, execution: Execution, forced: Forced, reason: str) -> None:
+        leader = execution.force(forced, reason)
+        if leader is not None:
+            work = ending.end(execution, leader, self._settings.kill_grace, self.files)
+            task = self._loop.create_task(work)
+            self._endings.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: Task[None]) -> None:
+        self._endings.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.exception("ending_failed", error)
+
+    def _exited(self, execution: Execution, pid: int) -> None:
+        self._reaper.release(pid)
+        self.records.exited(execution)
+
+    def _closed(self, execution: Execution) -> None:
+        self._open -= 1
+        self.records.closed(execution)
+
+    def _abandon(self, ticket: int, done: Future[tuple[Process, int]]) -> None:
+        # The request was cancelled while its process was being started: nobody will ever know its id.
+        if done.cancelled() or done.exception() is not None:
+            self._reaper.end_spawn(ticket, None)
+            return
+        process, _ = done.result()
+        process.signal_group(signal.SIGKILL)
+        self._reaper.end_spawn(ticket, None)
+        for fd in (process.pidfd, process.stdout, process.stderr):
+            os.close(fd)
+        log.write(ERROR, "start_abandoned", pid=process.pid)

@@ -1,0 +1,267 @@
+"""Kept output on disk: one ring file an execution, under one budget, never more than the disk can spare.
+
+No disk, no room, or no right to write is not a failure of the command: its log then keeps what memory
+holds, and `Spool.fault` says so wherever the output is shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+from asyncio import AbstractEventLoop, Future
+from concurrent.futures import Executor
+from typing import Final
+
+from execd.logs import WARNING, log
+from execd.posix.ringfile import RingFile
+from execd.services.output import OutputLog
+from execd.settings import Settings
+
+SMALL_BYTES: Final = 64 * 1024
+"""Output of a finished execution up to this size stays in memory..."""
+SMALL_TOTAL: Final = 8 * 1024 * 1024
+"""...while all of it together is at most this; then the oldest goes to disk."""
+
+
+class StateDirectory:
+    """The daemon's private directory (0700, locked), emptied of what an earlier daemon left.
+
+    `fd` is -1 if it cannot be had; `problem` then says why.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.fd = -1
+        self.problem: str | None = None
+        self._lock = -1
+        try:
+            self._open(path)
+        except OSError as error:
+            self.problem = f"{path}: {error.strerror or error}"
+            log.write(WARNING, "state_directory_unusable", path=path, error=str(error))
+
+    def _open(self, path: str) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.makedirs(path, 0o700)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(fd).st_uid != os.geteuid():
+                raise PermissionError(1, "belongs to another user", path)
+            os.fchmod(fd, 0o700)
+            lock = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(lock)
+                raise OSError(11, "in use by another execd", path) from None
+        except OSError:
+            os.close(fd)
+            raise
+        self.fd, self._lock = fd, lock
+        for name in os.listdir(fd):
+            if name.endswith((".out", ".probe")):
+                with contextlib.suppress(OSError):
+                    if stat.S_ISREG(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                        os.unlink(name, dir_fd=fd)
+
+    def probe(self) -> None:
+        """Write, sync and rename a file, as keeping output needs it.
+
+        Raises:
+            OSError: that does not work.
+        """
+        if self.fd < 0:
+            raise OSError(5, self.problem or "no state directory")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open("a.probe", flags, 0o600, dir_fd=self.fd)
+        try:
+            os.write(fd, b"ready?\n")
+        finally:
+            os.close(fd)
+        os.replace("a.probe", "b.probe", src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        os.unlink("b.probe", dir_fd=self.fd)
+
+    def close(self) -> None:
+        """Give lock and descriptors back."""
+        for fd in (self.fd, self._lock):
+            if fd >= 0:
+                os.close(fd)
+        self.fd = self._lock = -1
+
+
+class OutputStore:
+    """The budget that all spools share. Called on the event loop; file work runs in `executor`."""
+
+    def __init__(
+        self, directory: StateDirectory, settings: Settings, executor: Executor, loop: AbstractEventLoop
+    ) -> None:
+        self.directory = directory
+        self.executor = executor
+        self.loop = loop
+        self.capacity = settings.output_disk
+        self._total = settings.output_total
+        self._min_free = settings.min_free_disk / 100
+        self._finished: dict[Spool, None] = {}  # oldest first
+        self.disk_bytes = 0
+        """Bytes that all spools have on disk."""
+        self.small_bytes = 0
+        """Bytes that finished executions have in memory."""
+
+    def spool(self, execution_id: str, output: OutputLog) -> Spool:
+        """The disk side of one log. Makes no file before there is something to write."""
+        return Spool(self, f"{execution_id}.out", output)
+
+    def make_room(self, size: int) -> bool:
+        """Drop the oldest finished output until `size` more bytes fit the budget; False if they cannot."""
+        while self.disk_bytes + size > self._total and self.drop_oldest():
+            pass
+        return self.disk_bytes + size <= self._total
+
+    def drop_oldest(self) -> bool:
+        """Drop the disk output of the execution that finished first; False if there is none."""
+        for spool in self._finished:
+            if spool.accounted and not spool.being_read:
+                spool.drop_disk("dropped to make room for newer output")
+                return True
+        return False
+
+    def require_free_space(self) -> None:
+        """Raises OSError (ENOSPC) if the disk has less free than it must keep. Blocking."""
+        space = os.fstatvfs(self.directory.fd)
+        if space.f_bavail < space.f_blocks * self._min_free:
+            raise OSError(28, f"less than {self._min_free:.0%} of the disk is free")
+
+    def finished(self, spool: Spool) -> None:
+        """An execution ended for good: its output is now the first to be dropped after older ones."""
+        self._finished[spool] = None
+        for oldest in list(self._finished):
+            if self.small_bytes <= SMALL_TOTAL:
+                break
+            oldest.flush()
+
+    def forget(self, spool: Spool) -> None:
+        """The record is gone."""
+        self._finished.pop(spool, None)
+
+
+class Spool:
+    """Moves the overflow of one log to disk and reads it back."""
+
+    __slots__ = ("_closing", "_in_memory", "_log", "_ring", "_store", "_writing", "accounted", "fault")
+
+    def __init__(self, store: OutputStore, name: str, output: OutputLog) -> None:
+        self._store = store
+        self._log = output
+        self._ring = RingFile(store.directory.fd, name, max(1, store.capacity))
+        self._writing = False
+        self._closing = False
+        self._in_memory = 0
+        self.accounted = 0
+        """Bytes on disk that the budget knows of."""
+        self.fault: str | None = None
+        """Why output that should have been kept was not; None: all is well."""
+
+    @property
+    def being_read(self) -> bool:
+        """True while a reader is attached: its bytes are not dropped."""
+        return self._log.attached > 0
+
+    def relieve(self, keep: int) -> None:
+        """Start moving what the log has in memory beyond `keep` bytes to disk, if there is any."""
+        if self._writing:
+            return
+        start = self._log.memory_start
+        buffers = self._log.overflow(keep)
+        if not buffers:
+            return
+        size = sum(map(len, buffers))
+        store = self._store
+        if store.directory.fd < 0 or not store.capacity:
+            self._refused(store.directory.problem or "output is not kept on disk (limit 0)")
+        elif not store.make_room(min(size, store.capacity - self.accounted)):
+            self._refused("the budget for output on disk is used up by running commands")
+        else:
+            self._writing = True
+            work = store.loop.run_in_executor(store.executor, self._write, start, buffers)
+            work.add_done_callback(self._written)
+
+    async def load(self, offset: int, length: int) -> bytes:
+        """Read back from disk.
+
+        Raises:
+            OSError: it is not there any more.
+        """
+        store = self._store
+        return await store.loop.run_in_executor(store.executor, self._ring.read, offset, length)
+
+    def finish(self) -> None:
+        """Nothing will be appended any more. Large output leaves memory, the descriptor is closed."""
+        self._closing = True
+        if self._log.memory_bytes > SMALL_BYTES:
+            self.relieve(0)
+        self._settle()
+        self._store.finished(self)
+
+    def flush(self) -> None:
+        """Move all that is in memory to disk."""
+        self.relieve(0)
+        self._settle()
+
+    def drop_disk(self, why: str) -> None:
+        """Delete what is on disk, and say so in `fault`."""
+        if self._writing:
+            return
+        self.fault = why
+        self._log.drop_disk()
+        self._remove()
+
+    def discard(self) -> None:
+        """The execution's record is gone: so is its output."""
+        self._closing = True
+        self._store.small_bytes -= self._in_memory
+        self._in_memory = 0
+        self._store.forget(self)
+        if not self._writing:
+            self._remove()
+
+    def _write(self, offset: int, buffers: list[bytes | bytearray]) -> None:
+        self._store.require_free_space()
+        self._ring.write(offset, buffers)
+
+    def _written(self, work: Future[None]) -> None:
+        self._writing = False
+        error = work.exception()
+        if error is None:
+            self._log.spilled()
+            self._store.disk_bytes += self._ring.size - self.accounted
+            self.accounted = self._ring.size
+        else:
+            self._store.drop_oldest()
+            self._refused(getattr(error, "strerror", None) or str(error))
+        self._settle()
+        self._log.note_progress()
+
+    def _refused(self, why: str) -> None:
+        if self.fault is None:
+            log.write(WARNING, "output_not_kept", reason=why)
+        self.fault = why
+        if self._log.unread_overflow():
+            self._log.keep_overflow()
+        else:
+            self._log.drop_overflow()
+            if self.accounted:
+                self._remove()
+
+    def _settle(self) -> None:
+        # After the end: count what stays in memory, close the file; it is opened again to be read.
+        if self._closing and not self._writing:
+            self._store.small_bytes += self._log.memory_bytes - self._in_memory
+            self._in_memory = self._log.memory_bytes
+            self._ring.close()
+
+    def _remove(self) -> None:
+        self._store.disk_bytes -= self.accounted
+        self.accounted = 0
+        self._ring.remove()

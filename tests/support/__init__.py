@@ -1,0 +1,1 @@
+"""A live daemon and an independent reader of its streams."""
