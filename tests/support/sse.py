@@ -16,7 +16,9 @@ class ServerSentEvent:
 
 def parse(body: bytes) -> list[ServerSentEvent]:
     """Every event of a whole stream. An event without data is not dispatched, nor is an unfinished one."""
-    found, data, last_id, kind = [], [], "", "message"
+    found: list[ServerSentEvent] = []
+    data: list[str] = []
+    last_id, kind = "", "message"
     text = body.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     for line in text.split("\n")[:-1]:
         name, _, value = line.partition(":")
