@@ -25,6 +25,7 @@ FILE_BYTES: Final = 16 * 1024 * 1024
 """A log file larger than this is renamed to NAME.1, in place of the one before."""
 TEXT_LIMIT: Final = 4000
 """Characters of one logged value."""
+_GATHER_SECONDS: Final = 0.05
 _CLOSE_TIMEOUT: Final = 2.0  # seconds that a stop waits for the writer
 _NAMES: Final = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
 
@@ -39,8 +40,9 @@ class Log:
         self._fd = 2
         self._size = 0
         self._lost = 0
-        self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUE_LINES)
+        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
 
     def open(self, path: str, level: int, secrets: Sequence[str] = ()) -> None:
         """Log to `path` (empty: stderr) what is at most `level`; values equal to a secret are masked."""
@@ -67,9 +69,9 @@ class Log:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="execd-log", daemon=True)
             self._thread.start()
-        try:
-            self._lines.put_nowait(line.encode() + b"\n")
-        except queue.Full:
+        if self._lines.qsize() < QUEUE_LINES:
+            self._lines.put(line.encode() + b"\n")
+        else:
             self._lost += 1
 
     def exception(self, event: str, error: BaseException, **values: object) -> None:
@@ -81,20 +83,17 @@ class Log:
         """Write what is queued, for a bounded time."""
         thread, self._thread = self._thread, None
         if thread is not None:
-            try:
-                self._lines.put(None, timeout=_CLOSE_TIMEOUT)
-            except queue.Full:
-                return
+            self._closing.set()
+            self._lines.put(None)
             thread.join(_CLOSE_TIMEOUT)
 
     def _run(self) -> None:
         while (line := self._lines.get()) is not None:
+            # Gather for a moment: waking this thread for every line costs more than writing it.
+            self._closing.wait(_GATHER_SECONDS)
             batch = [line]
-            while len(batch) < QUEUE_LINES:
-                try:
-                    more = self._lines.get_nowait()
-                except queue.Empty:
-                    break
+            while not self._lines.empty():
+                more = self._lines.get()
                 if more is None:
                     self._write_out(b"".join(batch))
                     return

@@ -1,6 +1,6 @@
 """What every request passes through, outermost first: Boundary, Authentication, RequestLimit, BodyLimit.
 
-Pure ASGI. They stand outside the handler table, so they send errors instead of raising them.
+Pure ASGI. Everything inside raises; only Boundary turns what was raised into an answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Final
 
-from execd.api.errors import error_response, internal_error
+from execd.api.errors import answer_to
 from execd.errors import BodyTooLarge, ExecdError, TooManyRequests, Unauthorized
 from execd.logs import DEBUG, INFO, log
 
@@ -62,15 +62,14 @@ class Boundary:
                 ]
             await send(message)
 
+        scope["app"] = self  # makes the router raise instead of answering in its own words
         try:
             await self._app(scope, receive, observed)
         except Exception as error:
-            # Starlette's outermost layer raises again after it has answered.
-            if not status:
-                await error_response(internal_error(error, request_id.decode()))(scope, receive, observed)
-            elif status != 500:
+            if status:
                 log.exception("answer_broken_off", error, request_id=request_id.decode())
                 raise  # the server closes the connection: a cut answer must not look complete
+            await answer_to(error, scope, request_id.decode())(scope, receive, observed)
         finally:
             log.write(
                 DEBUG if scope["path"] in OPEN_PATHS else INFO,
@@ -101,9 +100,7 @@ class Authentication:
             given = header(scope, TOKEN_HEADER)
             if given is None or not hmac.compare_digest(given, self._token):
                 what = "missing" if given is None else "invalid"
-                error = Unauthorized(f"{what} access token: send it as header X-EXECD-ACCESS-TOKEN")
-                await error_response(error)(scope, receive, send)
-                return
+                raise Unauthorized(f"{what} access token: send it as header X-EXECD-ACCESS-TOKEN")
         await self._app(scope, receive, send)
 
 
@@ -120,9 +117,7 @@ class RequestLimit:
             await self._app(scope, receive, send)
             return
         if self._now >= self._limit:
-            error = TooManyRequests(f"{self._limit} requests are being answered, the limit")
-            await error_response(error)(scope, receive, send)
-            return
+            raise TooManyRequests(f"{self._limit} requests are being answered, the limit")
         self._now += 1
         try:
             await self._app(scope, receive, send)
@@ -143,8 +138,7 @@ class BodyLimit:
             return
         announced = header(scope, b"content-length")
         if announced is not None and int(announced) > self._limit:
-            await error_response(self._error())(scope, receive, send)
-            return
+            raise self._error()
         received = 0
 
         async def counted() -> Message:

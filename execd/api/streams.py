@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TAKE_BYTES: Final = 128 * 1024
 """Output encoded and sent at once; the next batch waits until the connection has room."""
+_WATCH_AFTER: Final = 0.05
+"""Seconds after which a stream begins to watch for its client leaving."""
 _HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 
@@ -49,6 +51,7 @@ class EventStream(Response):
         self._gone = False
         self._sent_at = 0.0
         self._ping_due = False
+        self._watcher: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it all; returns early if the client leaves."""
@@ -57,14 +60,14 @@ class EventStream(Response):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             init = framing.event(self._frames, "init", framing.INIT_EID, text=self._execution.id)
             await self._send(send, init)
-            watcher = loop.create_task(self._watch(receive, reader))
-            timer = loop.call_later(self._settings.ping_interval, self._on_silence, loop, reader)
-            self._timer = timer
+            first = min(_WATCH_AFTER, self._settings.ping_interval)
+            self._timer = loop.call_later(first, self._settle_in, loop, receive, reader)
             try:
                 await self._follow(reader, send)
             finally:
                 self._timer.cancel()
-                watcher.cancel()
+                if self._watcher is not None:
+                    self._watcher.cancel()
 
     async def _follow(self, reader: Reader, send: Send) -> None:
         while not self._gone:
@@ -97,6 +100,11 @@ class EventStream(Response):
     async def _send(self, send: Send, body: bytes, *, more: bool = True) -> None:
         self._sent_at = asyncio.get_running_loop().time()
         await send({"type": "http.response.body", "body": body, "more_body": more})
+
+    def _settle_in(self, loop: asyncio.AbstractEventLoop, receive: Receive, reader: Reader) -> None:
+        # Most commands are over before this: they do not pay for a task that waits for a disconnect.
+        self._watcher = loop.create_task(self._watch(receive, reader))
+        self._on_silence(loop, reader)
 
     async def _watch(self, receive: Receive, reader: Reader) -> None:
         while (await receive())["type"] != "http.disconnect":
