@@ -52,28 +52,26 @@ def _remove_entry(environment: dict[str, str], name: str, entry: str) -> None:
 
 
 class Environments:
-    """Builds command environments. `merged` reads the env file anew each time, parses it when it changed."""
+    """Builds command environments. The env file is read anew for each command, parsed when it changed."""
 
     def __init__(self, environ: Mapping[str, str], env_file: str | None) -> None:
-        self.base = base(environ)
+        self._base = base(environ)
         self._env_file = env_file
-        self._parsed = ("", dict[str, str]())
         if env_file:
-            self.base[ENV_FILE] = env_file
+            self._base[ENV_FILE] = env_file
+        self._common: tuple[str, dict[str, str]] = ("", self._base)  # the file's text, and what it makes
 
     def merged(self, requested: Mapping[str, str]) -> dict[str, str]:
         """Daemon, then file, then request; the file cannot set what is private to the daemon."""
-        merged = dict(self.base)
+        text, common = self._common
         if self._env_file:
-            text, parsed = self._parsed
             current = envfile.read(self._env_file)
             if current != text:
-                parsed = envfile.parse(current, self.base)
-                self._parsed = (current, parsed)
-            merged.update(
-                (name, value)
-                for name, value in parsed.items()
-                if not is_private(name) and name not in _SHELL_STARTUP
-            )
-        merged.update(requested)
-        return merged
+                parsed = envfile.parse(current, self._base)
+                common = self._base | {
+                    name: value
+                    for name, value in parsed.items()
+                    if not is_private(name) and name not in _SHELL_STARTUP
+                }
+                self._common = (current, common)
+        return common | dict(requested)

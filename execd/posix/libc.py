@@ -37,33 +37,23 @@ def posix_spawn(
         OSError: with the errno of the step that failed: chdir or exec.
     """
     actions = ctypes.create_string_buffer(_FILE_ACTIONS_BYTES)
-    attributes = ctypes.create_string_buffer(_ATTRIBUTES_BYTES)
     _libc.posix_spawn_file_actions_init(actions)
-    _libc.posix_spawnattr_init(attributes)
     try:
         for target, fd in enumerate(fds):
             _libc.posix_spawn_file_actions_adddup2(actions, fd, target)
         if cwd is not None:
             _libc.posix_spawn_file_actions_addchdir_np(actions, cwd)
-        # A shell that starts us with `&` ignores SIGINT and SIGQUIT for us (POSIX 2.11), Python ignores
-        # SIGPIPE and SIGXFSZ: none of that may reach the child.
-        _libc.posix_spawnattr_setflags(
-            attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID
-        )
-        _libc.posix_spawnattr_setsigdefault(attributes, _ALL_SIGNALS)
-        _libc.posix_spawnattr_setsigmask(attributes, _NO_SIGNALS)
         pid = ctypes.c_int()
         error = _libc.posix_spawn(
             ctypes.byref(pid),
             program,
             actions,
-            attributes,
+            _ATTRIBUTES,
             (ctypes.c_char_p * (len(argv) + 1))(*argv, None),
             (ctypes.c_char_p * (len(env) + 1))(*env, None),
         )
     finally:
         _libc.posix_spawn_file_actions_destroy(actions)
-        _libc.posix_spawnattr_destroy(attributes)
     if error:
         raise OSError(error, os.strerror(error))
     return pid.value
@@ -75,8 +65,20 @@ def _sigset(fill: str) -> ctypes.Array[ctypes.c_char]:
     return signals
 
 
-_ALL_SIGNALS: Final = _sigset("sigfillset")
-_NO_SIGNALS: Final = _sigset("sigemptyset")
+def _spawn_attributes() -> ctypes.Array[ctypes.c_char]:
+    # A shell that starts us with `&` ignores SIGINT and SIGQUIT for us (POSIX 2.11), Python ignores
+    # SIGPIPE and SIGXFSZ: none of that may reach the child.
+    attributes = ctypes.create_string_buffer(_ATTRIBUTES_BYTES)
+    _libc.posix_spawnattr_init(attributes)
+    _libc.posix_spawnattr_setflags(
+        attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID
+    )
+    _libc.posix_spawnattr_setsigdefault(attributes, _sigset("sigfillset"))
+    _libc.posix_spawnattr_setsigmask(attributes, _sigset("sigemptyset"))
+    return attributes
+
+
+_ATTRIBUTES: Final = _spawn_attributes() if CAN_SPAWN else ctypes.create_string_buffer(0)
 
 
 def become_subreaper() -> bool:

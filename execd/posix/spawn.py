@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from execd.posix import libc
@@ -21,6 +22,7 @@ _FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _READ_SCRIPT: Final = 'eval "$(cat)" </dev/null'
 """How a script that is too long for one argument is run: the shell reads it from its stdin, a memfd."""
 
+_shells: dict[str, str] = {}  # the shell found last, by the PATH it was found with
 _original_nofile = resource.getrlimit(resource.RLIMIT_NOFILE)
 
 
@@ -57,9 +59,14 @@ def find_shell(path: str) -> str:
     Raises:
         SpawnError: there is neither (stage lookup).
     """
+    known = _shells.get(path)
+    if known is not None and os.access(known, os.X_OK):
+        return known
     for name in ("bash", "sh"):
         found = shutil.which(name, path=path) or shutil.which(name, path=_FALLBACK_PATH)
         if found:
+            _shells.clear()
+            _shells[path] = found
             return found
     raise SpawnError(FileNotFoundError(2, "not found in PATH"), "lookup", "neither bash nor sh")
 
@@ -102,8 +109,10 @@ def spawn(request: Request) -> Process:
         argv = [os.path.basename(program), "-c", text]
     with contextlib.ExitStack() as always, contextlib.ExitStack() as on_failure:
         try:
-            stdin = _memory_file(script) if script else os.open(os.devnull, os.O_RDONLY)
-            always.callback(os.close, stdin)
+            stdin = _null()
+            if script:
+                stdin = _memory_file(script)
+                always.callback(os.close, stdin)
             out, child_out = os.pipe()
             on_failure.callback(os.close, out)
             always.callback(os.close, child_out)
@@ -167,6 +176,11 @@ def _start_as(request: Request, program: str, argv: list[str], fds: tuple[int, i
     return child.pid
 
 
+@cache
+def _null() -> int:
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
 def _memory_file(content: bytes) -> int:
     fd = os.memfd_create("execd-command", os.MFD_CLOEXEC)
     try:
@@ -181,6 +195,16 @@ def _memory_file(content: bytes) -> int:
 
 
 def _prefer_child_for_oom(pid: int) -> None:
-    # Raising a process's own badness needs no privilege; the daemon should be the last to go.
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/oom_score_adj", "r+b", buffering=0) as file:
-        file.write(b"%d" % min(1000, int(file.read()) + 200))
+    # Raising the badness of a process of ours needs no privilege; the daemon should be the last to go.
+    with contextlib.suppress(OSError):
+        fd = os.open(f"/proc/{pid}/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(fd, _child_badness())
+        finally:
+            os.close(fd)
+
+
+@cache
+def _child_badness() -> bytes:
+    with open("/proc/self/oom_score_adj", encoding="ascii") as file:
+        return b"%d" % min(1000, int(file.read()) + 200)
