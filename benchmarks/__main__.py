@@ -1,0 +1,52 @@
+"""`python -m benchmarks`: measure, print a row a figure, say which targets were missed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from pathlib import Path
+
+from benchmarks import commands, delivery, streaming
+from benchmarks.report import Report
+from benchmarks.subject import peer
+from benchmarks.suite import Group, Suite
+from benchmarks.tools import Tools
+
+GROUPS = {
+    "latency": Group("one command after another; floor: a spawn-read-reap loop in C", commands.latency),
+    "rate": Group("commands at once; floor: two such loops side by side, summed", commands.rate),
+    "delivery": Group("a line's way to the client; floor: through a bare pipe", delivery.delivery),
+    "stream": Group("whole outputs; floor: the same command into `cat >/dev/null`", streaming.streaming),
+}
+
+
+def main() -> None:
+    """Run the chosen groups."""
+    options = _arguments()
+    began = time.monotonic()
+    with Tools() as tools:
+        suite = Suite(tools, peer(tools.path), options.quick)
+        report = Report(peer=suite.peer is not None)
+        print(f"{platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}, ", end="")
+        print(f"Python {platform.python_version()}; medians of {suite.rounds} interleaved runs")
+        for name in options.only or GROUPS:
+            report.begin(name, GROUPS[name].about)
+            for figure in GROUPS[name].measure(suite):
+                report.add(name, figure)
+        report.finish(time.monotonic() - began)
+        if options.json:
+            report.write_json(options.json)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--only", action="append", choices=list(GROUPS), help="a group; may be repeated")
+    parser.add_argument("--quick", action="store_true", help="smaller runs: under a minute, noisier")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
