@@ -24,7 +24,7 @@ async def parse_body(request: TypedRequest, model: type[Model]) -> Model:
     """The body as `model`.
 
     Raises:
-        InvalidBody: no JSON, or not as the model wants it; nothing has run.
+        InvalidBody: no JSON, not as the model wants it, or cut short; nothing has run.
         RequestTimeout: it did not arrive within `BODY_SECONDS`.
         BodyTooLarge: from the middleware that counts it.
     """
@@ -46,6 +46,8 @@ async def _read(request: TypedRequest) -> bytes:
         async with asyncio.timeout(BODY_SECONDS):
             while message.get("more_body", False):
                 message = await request.receive()
+                if message["type"] == "http.disconnect":
+                    raise InvalidBody("the client left before its request was complete")
                 parts.append(message.get("body", b""))
     except TimeoutError:
         raise RequestTimeout(f"the body did not arrive within {BODY_SECONDS:g} s") from None

@@ -1,0 +1,1 @@
+"""HTTP/1.1 as it is on the wire, with raw sockets."""
