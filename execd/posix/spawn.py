@@ -6,6 +6,7 @@ import contextlib
 import os
 import resource
 import shutil
+import signal
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -51,6 +52,11 @@ def raise_descriptor_limit() -> None:
     _, hard = _original_nofile
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def hold_sigchld() -> None:
+    """Keep SIGCHLD away from this spawn thread: the event loop's thread is who has to wake up for it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
 
 
 def find_shell(path: str) -> str:
@@ -159,19 +165,23 @@ def _start(request: Request, program: str, argv: list[str], fds: tuple[int, int,
 def _start_as(request: Request, program: str, argv: list[str], fds: tuple[int, int, int]) -> int:
     # A fork, slower than posix_spawn, which has no way to set ids.
     identity = request.identity
-    child = subprocess.Popen(
-        argv,
-        executable=program,
-        stdin=fds[0],
-        stdout=fds[1],
-        stderr=fds[2],
-        env=request.environment,
-        cwd=request.cwd,
-        start_new_session=True,
-        user=identity.uid if identity else None,
-        group=identity.gid if identity else None,
-        extra_groups=identity.groups if identity else None,
-    )
+    blocked = signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the child inherits the mask
+    try:
+        child = subprocess.Popen(
+            argv,
+            executable=program,
+            stdin=fds[0],
+            stdout=fds[1],
+            stderr=fds[2],
+            env=request.environment,
+            cwd=request.cwd,
+            start_new_session=True,
+            user=identity.uid if identity else None,
+            group=identity.gid if identity else None,
+            extra_groups=identity.groups if identity else None,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     child.returncode = 0  # we reap it: keep subprocess from doing so
     return child.pid
 

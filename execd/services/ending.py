@@ -11,6 +11,7 @@ from typing import Final
 
 from execd.logs import WARNING, log
 from execd.posix import process
+from execd.posix.poller import Poller
 from execd.posix.process import Process
 from execd.services.executions import Execution
 
@@ -19,7 +20,9 @@ MAX_ROUNDS: Final = 50
 _ROUND_SECONDS: Final = 1.0  # longest wait for the killed of one round to be gone
 
 
-async def end(execution: Execution, leader: Process, grace: float, executor: Executor) -> None:
+async def end(
+    execution: Execution, leader: Process, grace: float, executor: Executor, poller: Poller
+) -> None:
     """Everything the execution started is gone when this returns; then its outcome is decided.
 
     `leader` comes from `Execution.force`. TERM has been sent when this first waits.
@@ -39,11 +42,11 @@ async def end(execution: Execution, leader: Process, grace: float, executor: Exe
             if leader_had_ended and not rest:
                 break
             if round_number == 0:
-                await _wait_ended([pidfd for _, pidfd in rest], deadline)
+                await _wait_ended([pidfd for _, pidfd in rest], deadline, poller)
             leader.signal_group(signal.SIGKILL)
             killed = [pidfd for _, pidfd in rest if process.kill(pidfd)]
             await execution.wait_leader_ended()
-            await _wait_ended(killed, loop.time() + _ROUND_SECONDS)
+            await _wait_ended(killed, loop.time() + _ROUND_SECONDS, poller)
         finally:
             for _, pidfd in rest:
                 os.close(pidfd)
@@ -52,20 +55,19 @@ async def end(execution: Execution, leader: Process, grace: float, executor: Exe
     execution.settle_forced()
 
 
-async def _wait_ended(pidfds: list[int], deadline: float) -> None:
+async def _wait_ended(pidfds: list[int], deadline: float, poller: Poller) -> None:
     """Wait until all of the processes have ended, or until `deadline` (loop time)."""
-    loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     waiting = set(pidfds)
 
     def one_ended(pidfd: int) -> None:
-        loop.remove_reader(pidfd)
+        poller.unwatch(pidfd)
         waiting.discard(pidfd)
         if not waiting:
             ended.set()
 
     for pidfd in pidfds:
-        loop.add_reader(pidfd, one_ended, pidfd)
+        poller.watch(pidfd, one_ended, pidfd)
     try:
         if waiting:
             async with asyncio.timeout_at(deadline):
@@ -74,4 +76,4 @@ async def _wait_ended(pidfds: list[int], deadline: float) -> None:
         return
     finally:
         for pidfd in waiting:
-            loop.remove_reader(pidfd)
+            poller.unwatch(pidfd)

@@ -14,8 +14,9 @@ from typing import Final
 
 from execd.errors import ShuttingDown, TooManyExecutions
 from execd.logs import ERROR, log
-from execd.posix import libc
+from execd.posix import libc, spawn
 from execd.posix.environment import Environments
+from execd.posix.poller import Poller
 from execd.posix.process import Process
 from execd.posix.reaper import Reaper
 from execd.posix.resources import OomCounter
@@ -42,9 +43,10 @@ class Engine:
         self._settings = settings
         self._loop = loop
         self._environments = Environments(environ, settings.env_file or None)
-        self._spawners = ThreadPoolExecutor(SPAWN_THREADS, "execd-spawn")
+        self._spawners = ThreadPoolExecutor(SPAWN_THREADS, "execd-spawn", spawn.hold_sigchld)
         self.files: Executor = ThreadPoolExecutor(FILE_THREADS, "execd-file")
         self._reaper = Reaper()
+        self._poller = Poller(loop)
         self._oom = OomCounter()
         self.state = StateDirectory(settings.state_path)
         self.store = OutputStore(self.state, settings, self.files, loop)
@@ -105,6 +107,7 @@ class Engine:
             self.store.spool(execution_id, output),
             self._settings,
             self._loop,
+            self._poller,
             background=background,
             oom_count=self._oom.read,
             oom_before=oom_before,
@@ -138,6 +141,7 @@ class Engine:
             task.cancel()
         self._spawners.shutdown(wait=False, cancel_futures=True)
         self.records.close()
+        self._poller.close()
         self.files.shutdown(wait=True)
         self.state.close()
         self._oom.close()
@@ -168,7 +172,7 @@ class Engine:
     def _force(self, execution: Execution, forced: Forced, reason: str) -> None:
         leader = execution.force(forced, reason)
         if leader is not None:
-            work = ending.end(execution, leader, self._settings.kill_grace, self.files)
+            work = ending.end(execution, leader, self._settings.kill_grace, self.files, self._poller)
             task = self._loop.create_task(work)
             self._endings.add(task)
             task.add_done_callback(self._ended)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from execd.posix.poller import Poller
 from execd.posix.process import ExitStatus, Process, Usage
 from execd.services import outcome as outcomes
 from execd.services.blocks import STDERR, STDOUT
@@ -47,6 +48,7 @@ class Execution:
         "_oom_count",
         "_open",
         "_paused",
+        "_poller",
         "_process",
         "_reason",
         "_settings",
@@ -75,6 +77,7 @@ class Execution:
         spool: Spool,
         settings: Settings,
         loop: asyncio.AbstractEventLoop,
+        poller: Poller,
         *,
         background: bool,
         oom_count: Callable[[], int],
@@ -96,6 +99,7 @@ class Execution:
         self._process: Process | None = process
         self._settings = settings
         self._loop = loop
+        self._poller = poller
         self._started = loop.time()
         self._oom_count = oom_count
         self._oom_before = oom_before
@@ -152,8 +156,8 @@ class Execution:
         self._on_exited, self._on_closed = on_exited, on_closed
         self.log.on_progress = self._resume_if_room
         for stream, fd in self._open.items():
-            self._loop.add_reader(fd, self._on_readable, stream)
-        self._loop.add_reader(process.pidfd, self._on_exit)
+            self._poller.watch(fd, self._on_readable, stream)
+        self._poller.watch(process.pidfd, self._on_exit, process.pidfd)
         if timeout is not None:
             self._timeout_timer = self._loop.call_later(timeout, on_timeout, self)
 
@@ -226,7 +230,7 @@ class Execution:
         except BlockingIOError:
             return False
         if not data:
-            self._loop.remove_reader(fd)
+            self._poller.unwatch(fd)
             os.close(fd)
             del self._open[stream]
             self.log.append(stream, self._assemblers[stream].flush(final=True))
@@ -250,34 +254,34 @@ class Execution:
         if not self._paused:
             self._paused = True
             for fd in self._open.values():
-                self._loop.remove_reader(fd)
+                self._poller.unwatch(fd)
 
     def _resume_if_room(self) -> None:
         if self._paused and not self.log.full:
             self._paused = False
             self._last_read = self._loop.time()
             for stream, fd in self._open.items():
-                self._loop.add_reader(fd, self._on_readable, stream)
+                self._poller.watch(fd, self._on_readable, stream)
         elif self._paused:
             self.spool.relieve(self.log.memory_limit // 2)
 
     # The end
 
-    def _on_exit(self) -> None:
+    def _on_exit(self, pidfd: int) -> None:
         process = self._process
         assert process is not None
         if self._ending is not None:
-            self._loop.remove_reader(process.pidfd)
+            self._poller.unwatch(pidfd)
             self._ending.set()
             return
         status = process.reap()
         if status is not None:
-            self._loop.remove_reader(process.pidfd)
             self._settle(status)
 
     def _settle(self, status: ExitStatus) -> None:
         process, self._process = self._process, None
         assert process is not None
+        self._poller.unwatch(process.pidfd)
         os.close(process.pidfd)
         self.finished_at = time.time()
         self.duration = self._loop.time() - self._started
