@@ -10,9 +10,9 @@ from tests.support.live import daemon
 
 IMPATIENT = (
     "import sys; sys.argv = ['execd', *sys.argv[4:]]\n"
-    "import execd.server, execd.api.body\n"
+    "import execd.protocol, execd.api.body\n"
     "from execd.cli import main\n"
-    "execd.server._HEAD_SECONDS = execd.api.body.BODY_SECONDS = 0.6\n"
+    "execd.protocol._HEAD_SECONDS = execd.api.body.BODY_SECONDS = 0.6\n"
     "main()"
 )
 WRAPPER = (sys.executable, "-c", IMPATIENT)
@@ -49,8 +49,8 @@ def test_a_body_that_stops_half_way_is_answered_with_408() -> None:
 
 
 def test_the_times_that_are_given_outside_of_tests_are_these() -> None:
-    from execd import server
+    from execd import protocol
     from execd.api import body
 
-    assert server._HEAD_SECONDS == 30
+    assert protocol._HEAD_SECONDS == 30
     assert body.BODY_SECONDS == 60
