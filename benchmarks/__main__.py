@@ -8,7 +8,7 @@ import platform
 import time
 from pathlib import Path
 
-from benchmarks import commands, delivery, streaming
+from benchmarks import commands, delivery, encoding, idle, liveness, memory, spawning, streaming
 from benchmarks.report import Report
 from benchmarks.subject import peer
 from benchmarks.suite import Group, Suite
@@ -19,6 +19,13 @@ GROUPS = {
     "rate": Group("commands at once; floor: two such loops side by side, summed", commands.rate),
     "delivery": Group("a line's way to the client; floor: through a bare pipe", delivery.delivery),
     "stream": Group("whole outputs; floor: the same command into `cat >/dev/null`", streaming.streaming),
+    "encoder": Group("time a line, in process; floor: orjson.dumps of a dict a line", encoding.encoding),
+    "stalled": Group("memory beside an endless output; no floor", memory.stalled),
+    "start": Group("from exec to answers; floor: the interpreter doing nothing", idle.start),
+    "idle": Group("with nothing to do; no floor", idle.idle),
+    "spawn": Group("the call that starts a process; floor: without the ballast", spawning.spawning),
+    "liveness": Group("a ping every 2 ms; floor: a C server under the same load", liveness.liveness),
+    "leaks": Group("what is left behind; no floor", memory.leaks),
 }
 
 
