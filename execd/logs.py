@@ -47,7 +47,7 @@ class Log:
     def open(self, path: str, level: int, secrets: Sequence[str] = ()) -> None:
         """Log to `path` (empty: stderr) what is at most `level`; values equal to a secret are masked."""
         self.level = level
-        self._secrets = secrets
+        self._secrets = [json.dumps(secret)[1:-1] for secret in secrets]  # as they stand in a line
         self._path = path
         if path:
             try:

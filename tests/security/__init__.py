@@ -1,0 +1,1 @@
+"""Who may call, what a child inherits, who it runs as, and what nobody gets to see."""
