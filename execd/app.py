@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from starlette.routing import Route, Router
 
@@ -68,4 +68,4 @@ class Application:
 
 def create_app(settings: Settings, environ: Mapping[str, str]) -> Application:
     """Build the daemon. `environ` is what commands inherit, less what is private to the daemon."""
-    return Application(settings, cast("Mapping[str, str]", dict(environ)))
+    return Application(settings, environ)

@@ -7,7 +7,6 @@ import platform
 import shutil
 import sys
 from dataclasses import fields
-from importlib import metadata
 from typing import Any
 
 from execd import __version__
@@ -65,6 +64,8 @@ class Capabilities:
         return self._facts | {"usage": self._engine.statistics()}
 
     def _gather(self) -> dict[str, Any]:
+        from importlib import metadata  # 1 MB and 20 ms: not before somebody asks
+
         settings = self._settings
         limits = {
             _named(spec.name): getattr(settings, spec.name)
