@@ -150,14 +150,14 @@ class KeepEncoder:
 class StripEncoder:
     """One event per line, without its end: `\\n`, `\\r` or `\\r\\n`; an empty line is `"\\n"`.
 
-    A line of more than `limit` bytes is split. A `\\n` that follows a `\\r` of the piece before belongs
-    to that one.
+    A line of more than `limit` bytes is split. A line end that comes in a piece after the line's text,
+    or after the `\\r` of a `\\r\\n`, belongs to that line.
     """
 
     def __init__(self, framing: Framing, limit: int) -> None:
         self._framing = framing
         self._limit = limit
-        self._after_cr = [False, False]
+        self._last = [b"\n", b"\n"]  # the byte before the next piece, per stream
         self._block = -1
         self._lines = 0  # events so far in the block
 
@@ -168,10 +168,10 @@ class StripEncoder:
         for piece in pieces:
             if piece.block != self._block:
                 self._block, self._lines = piece.block, 0
-            data = piece.data
-            if self._after_cr[piece.stream] and data[:1] == b"\n":
-                data = data[1:]
-            self._after_cr[piece.stream] = data[-1:] == b"\r"
+            data, last = piece.data, self._last[piece.stream]
+            self._last[piece.stream] = data[-1:]
+            if last != b"\n" and data[:1] in (b"\n", b"\r"):
+                data = _without_late_end(data, last)
             if b"\r" in data:
                 data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             done = 0
@@ -238,6 +238,17 @@ class StripEncoder:
                 if not rest:
                     break
         return b"".join(out)
+
+
+def _without_late_end(data: bytes, last: bytes) -> bytes:
+    """Leave out the line end at the start of `data` that belongs to a line already shown: the rest of a
+    `\\r\\n`, or the end of a long line that came later than its text.
+    """
+    if data[:1] == b"\n":
+        return data[1:]
+    if last == b"\r":
+        return data
+    return data[2:] if data[:2] == b"\r\n" else data[1:]
 
 
 Encoder = KeepEncoder | StripEncoder

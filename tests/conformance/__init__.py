@@ -1,0 +1,1 @@
+"""The released clients and the released server, against a live daemon."""
