@@ -27,7 +27,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
+
+MESSAGE_LIMIT: Final = 2000
+"""Characters of a message: it may quote what the client sent."""
 
 Executed = Literal["not_executed", "unknown", "executed"]
 
@@ -45,6 +48,8 @@ class ExecdError(Exception):
     retry_after: ClassVar[int | None] = None  # seconds
 
     def __init__(self, message: str, details: dict[str, object] | None = None) -> None:
+        if len(message) > MESSAGE_LIMIT:
+            message = message[:MESSAGE_LIMIT] + "..."
         super().__init__(message)
         self.message = message
         self.details = details

@@ -97,6 +97,7 @@ def status_json(execution: Execution) -> dict[str, Any]:
     return {
         "id": execution.id,
         "content": execution.content,
+        "content_truncated": execution.content_truncated,
         "background": execution.background,
         "running": execution.running,
         "exit_code": outcome.code if outcome else None,

@@ -36,12 +36,15 @@ def read(path: str) -> str:
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return ""
+            with open(fd, encoding="utf-8", errors="surrogateescape", newline="", closefd=False) as file:
+                return file.read(FILE_LIMIT)
+        finally:
+            os.close(fd)
     except OSError:
         return ""
-    with open(fd, encoding="utf-8", errors="surrogateescape", newline="") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return ""
-        return file.read(FILE_LIMIT)
 
 
 def parse(text: str, base: Mapping[str, str]) -> dict[str, str]:

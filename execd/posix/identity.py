@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from execd.posix import users
+from execd.posix import libc, users
 
 _CAP_SETGID = 6  # capability.h
 _CAP_SETUID = 7
+_SETGROUPS = {"x86_64": 116, "aarch64": 159}  # system call numbers: libc's setgroups is for all threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,26 @@ class Identity:
     def environment(self) -> dict[str, str]:
         """HOME, USER and LOGNAME of this identity."""
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
+
+
+@contextlib.contextmanager
+def file_access_as(identity: Identity | None) -> Iterator[None]:
+    """Within the block, this thread's file accesses are checked as `identity`'s (None: as our own).
+
+    No other thread is affected: setfsuid(2) and the bare setgroups(2) are per thread.
+    """
+    number = _SETGROUPS.get(platform.machine())
+    if identity is None or number is None:
+        yield
+        return
+    own_groups = os.getgroups()
+    libc.set_thread_groups(number, list(identity.groups))
+    libc.set_file_ids(identity.uid, identity.gid)
+    try:
+        yield
+    finally:
+        libc.set_file_ids(os.geteuid(), os.getegid())
+        libc.set_thread_groups(number, own_groups)
 
 
 def resolve(uid: int, gid: int | None) -> Identity | None:

@@ -81,6 +81,25 @@ def _spawn_attributes() -> ctypes.Array[ctypes.c_char]:
 _ATTRIBUTES: Final = _spawn_attributes() if CAN_SPAWN else ctypes.create_string_buffer(0)
 
 
+def set_thread_groups(number: int, groups: list[int]) -> None:
+    """setgroups(2) for this thread only; `number` is the system call's on this machine.
+
+    Raises:
+        OSError: EPERM without CAP_SETGID.
+    """
+    if _libc.syscall(
+        ctypes.c_long(number), ctypes.c_long(len(groups)), (ctypes.c_uint * len(groups))(*groups)
+    ):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+
+
+def set_file_ids(uid: int, gid: int) -> None:
+    """setfsuid(2) and setfsgid(2), which are for this thread only."""
+    _libc.setfsgid(ctypes.c_uint(gid))
+    _libc.setfsuid(ctypes.c_uint(uid))
+
+
 def become_subreaper() -> bool:
     """Make orphaned descendants our children (prctl(2)); False if the kernel refuses."""
     return bool(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)

@@ -45,13 +45,17 @@ class ExitStatus:
 class Process:
     """A child that leads its own session and group, and the read ends of its output pipes.
 
-    The owner closes `pidfd` and both pipes and calls `reap` exactly once.
+    The owner closes `pidfd` and both pipes and calls `reap` until it gives a status.
     """
 
     pid: int
     pidfd: int
     stdout: int
     stderr: int
+
+    def ended(self) -> bool:
+        """True once it has ended; its exit status stays for `reap`."""
+        return os.waitid(os.P_PIDFD, self.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
     def reap(self) -> ExitStatus | None:
         """Take the exit status of an ended leader; None while it still runs. Its pid is free after it."""
@@ -68,6 +72,12 @@ class Process:
                 usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
             ),
         )
+
+    def abandon(self) -> None:
+        """Kill the group and let go of everything; who it is that reaps it does not matter any more."""
+        self.signal_group(signal.SIGKILL)
+        for fd in (self.pidfd, self.stdout, self.stderr):
+            os.close(fd)
 
     def signal_group(self, number: int) -> None:
         """Signal the leader's group. Only before `reap`. A group we may not signal is left alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from collections.abc import Iterable
 
 from execd.posix import libc, spawn
@@ -15,6 +16,18 @@ def open_standard_descriptors() -> None:
     while fd <= 2:
         fd = os.dup(fd)
     os.close(fd)
+
+
+def shed_inheritance() -> None:
+    """Undo what our starter may have left us: blocked signals, which would keep us from being stopped, and
+    open descriptors, which no command may get.
+    """
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    with contextlib.suppress(OSError):
+        for name in os.listdir("/proc/self/fd"):
+            if int(name) > 2:
+                with contextlib.suppress(OSError):  # the one of the listing itself is closed by now
+                    os.set_inheritable(int(name), False)
 
 
 def hide_secrets(secrets: Iterable[str]) -> None:

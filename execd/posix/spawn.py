@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import shutil
@@ -165,6 +166,17 @@ def _start(request: Request, program: str, argv: list[str], fds: tuple[int, int,
 def _start_as(request: Request, program: str, argv: list[str], fds: tuple[int, int, int]) -> int:
     # A fork, slower than posix_spawn, which has no way to set ids.
     identity = request.identity
+
+    def in_child() -> None:
+        # Called when the ids are set: the directory must be one that this user may enter, and a limit
+        # on another user's process cannot be set from outside.
+        for number in signal.valid_signals():
+            if signal.getsignal(number) is signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        resource.setrlimit(resource.RLIMIT_NOFILE, _original_nofile)
+        if request.cwd is not None:
+            os.chdir(request.cwd)
+
     blocked = signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the child inherits the mask
     try:
         child = subprocess.Popen(
@@ -174,12 +186,15 @@ def _start_as(request: Request, program: str, argv: list[str], fds: tuple[int, i
             stdout=fds[1],
             stderr=fds[2],
             env=request.environment,
-            cwd=request.cwd,
+            preexec_fn=in_child,  # noqa: PLW1509  # it takes no lock that a thread of ours could hold
             start_new_session=True,
             user=identity.uid if identity else None,
             group=identity.gid if identity else None,
             extra_groups=identity.groups if identity else None,
         )
+    except subprocess.SubprocessError as error:  # all that is told of a failure in `in_child`
+        refused = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        raise SpawnError(refused, "chdir", str(request.cwd)) from error
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     child.returncode = 0  # we reap it: keep subprocess from doing so

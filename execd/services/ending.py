@@ -37,7 +37,11 @@ async def end(
     rest: list[tuple[int, int]] = []
     for round_number in range(MAX_ROUNDS):
         leader_had_ended = execution.leader_ended
-        rest = await loop.run_in_executor(executor, process.members, leader.pid, execution.id)
+        try:
+            rest = await loop.run_in_executor(executor, process.members, leader.pid, execution.id)
+        except OSError as error:  # no /proc, or no descriptor left: the group is all that can be ended
+            log.write(WARNING, "tree_unreadable", id=execution.id, error=str(error))
+            rest = []
         try:
             if leader_had_ended and not rest:
                 break

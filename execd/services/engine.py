@@ -12,7 +12,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from types import FrameType
 from typing import Final
 
-from execd.errors import ShuttingDown, TooManyExecutions
+from execd.errors import ResourceExhausted, ShuttingDown, TooManyExecutions
 from execd.logs import ERROR, log
 from execd.posix import libc, spawn
 from execd.posix.environment import Environments
@@ -97,6 +97,22 @@ class Engine:
             raise
         finally:
             self._starting -= 1
+        try:
+            return self._adopt(ticket, process, request, execution_id, oom_before, background, listed)
+        except OSError as error:
+            process.abandon()
+            raise ResourceExhausted(f"cannot watch the command: {error}") from error
+
+    def _adopt(
+        self,
+        ticket: int,
+        process: Process,
+        request: Launch,
+        execution_id: str,
+        oom_before: int,
+        background: bool,
+        listed: bool,
+    ) -> Execution:
         self._reaper.end_spawn(ticket, process.pid)
         output = OutputLog(self._settings.output_memory, self._settings.output_disk)
         execution = Execution(
@@ -112,9 +128,9 @@ class Engine:
             oom_count=self._oom.read,
             oom_before=oom_before,
         )
+        execution.begin(request.timeout, self._timed_out, self._exited, self._closed)
         self._open += 1
         self.records.add(execution, listed=listed)
-        execution.begin(request.timeout, self._timed_out, self._exited, self._closed)
         if self._stop_was_asked():  # while the process was being started
             self.end(execution, "shutdown")
         return execution
@@ -135,7 +151,9 @@ class Engine:
                     await execution.wait_exited()
 
     def close(self) -> None:
-        """Give everything back. Processes that ended executions left behind live on."""
+        """Give everything back. What still runs is killed; what ended executions left behind lives on."""
+        for execution in self.records.all_running():
+            execution.kill()
         signal.signal(signal.SIGCHLD, self._sigchld_before)
         for task in self._endings:
             task.cancel()
@@ -196,8 +214,6 @@ class Engine:
             self._reaper.end_spawn(ticket, None)
             return
         process, _ = done.result()
-        process.signal_group(signal.SIGKILL)
+        process.abandon()
         self._reaper.end_spawn(ticket, None)
-        for fd in (process.pidfd, process.stdout, process.stderr):
-            os.close(fd)
         log.write(ERROR, "start_abandoned", pid=process.pid)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import time
 from collections.abc import Callable
 from typing import Final
@@ -27,7 +28,8 @@ READ_BYTES: Final = 64 * 1024
 """One read from a pipe: what it holds by default (pipe(7)). Larger reads gain nothing."""
 HOLD_SECONDS: Final = 0.2
 """An unfinished line is passed on after this much silence, in `keep` mode."""
-_CONTENT_LIMIT: Final = 4096  # characters of command text in a record
+CONTENT_LIMIT: Final = 4096
+"""Characters of command text that a record keeps."""
 
 
 class Execution:
@@ -57,6 +59,7 @@ class Execution:
         "_waiters",
         "background",
         "content",
+        "content_truncated",
         "drained",
         "duration",
         "finished_at",
@@ -84,7 +87,8 @@ class Execution:
         oom_before: int,
     ) -> None:
         self.id = execution_id
-        self.content = content[:_CONTENT_LIMIT]
+        self.content = content[:CONTENT_LIMIT]
+        self.content_truncated = len(content) > CONTENT_LIMIT
         self.background = background
         self.log = log
         self.spool = spool
@@ -162,15 +166,22 @@ class Execution:
             self._timeout_timer = self._loop.call_later(timeout, on_timeout, self)
 
     def force(self, forced: Forced, reason: str) -> Process | None:
-        """Claim the right to end it by force; None if it has ended or somebody has that right already.
+        """Claim the right to end it by force; None if it has ended by itself, even if that is still news to
+        us, or somebody has that right already.
 
         From here on its leader stays unreaped until `settle_forced`, so its group can be signalled.
         """
-        if not self.running or self._forced:
+        process = self._process
+        if process is None or self._forced or process.ended():
             return None
         self._forced, self._reason = forced, reason
         self._ending = asyncio.Event()
-        return self._process
+        return process
+
+    def kill(self) -> None:
+        """The daemon stops now: SIGKILL to the group, nothing more."""
+        if self._process is not None:
+            self._process.signal_group(signal.SIGKILL)
 
     async def wait_leader_ended(self) -> None:
         """After `force`: wait until the leader has ended (it is still a zombie then)."""

@@ -59,7 +59,7 @@ def launch(request: Launch, execution_id: str, environments: Environments) -> Pr
     if identity is not None:
         explicit = request.environment
         environment |= {k: v for k, v in identity.environment.items() if k not in explicit}
-    cwd = _directory(request.cwd, environment) if request.cwd else None
+    cwd = _directory(request.cwd, environment, identity) if request.cwd else None
     if cwd is not None and "PWD" not in request.environment:
         environment["PWD"] = cwd
     environment[MARK] = execution_id
@@ -85,10 +85,11 @@ def _identity(request: Launch) -> Identity | None:
     return identity
 
 
-def _directory(asked: str, environment: Mapping[str, str]) -> str:
+def _directory(asked: str, environment: Mapping[str, str], identity: Identity | None) -> str:
     try:
         path = paths.expand(asked, environment)
-        os.stat(os.path.join(path, "."))
+        with identities.file_access_as(identity):
+            os.stat(os.path.join(path, "."))
     except paths.UndefinedVariables as error:
         raise InvalidBody(f"cwd: {error}", {"field": "cwd", "undefined": error.names}) from error
     except OSError as error:
