@@ -11,7 +11,7 @@ from typing import Any
 
 from execd import __version__
 from execd.posix import libc
-from execd.services import commands, executions, readiness
+from execd.services import commands, pipes, readiness
 from execd.services.engine import Engine
 from execd.settings import Settings
 
@@ -75,7 +75,7 @@ class Capabilities:
         limits |= {
             "logs_page_bytes": commands.PAGE_BYTES,
             "readiness_timeout_seconds": readiness.TIMEOUT,
-            "unfinished_line_hold_seconds": executions.HOLD_SECONDS,
+            "unfinished_line_hold_seconds": pipes.HOLD_SECONDS,
         }
         shell = shutil.which("bash") or shutil.which("sh")
         return {

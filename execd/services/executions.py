@@ -17,17 +17,12 @@ from typing import Final
 from execd.posix.poller import Poller
 from execd.posix.process import ExitStatus, Process, Usage
 from execd.services import outcome as outcomes
-from execd.services.blocks import STDERR, STDOUT
-from execd.services.lines import LineAssembler
 from execd.services.outcome import Forced, Outcome
 from execd.services.output import OutputLog
+from execd.services.pipes import OutputPipes
 from execd.services.store import Spool
 from execd.settings import Settings
 
-READ_BYTES: Final = 64 * 1024
-"""One read from a pipe: what it holds by default (pipe(7)). Larger reads gain nothing."""
-HOLD_SECONDS: Final = 0.2
-"""An unfinished line is passed on after this much silence, in `keep` mode."""
 CONTENT_LIMIT: Final = 4096
 """Characters of command text that a record keeps."""
 
@@ -36,31 +31,24 @@ class Execution:
     """One process tree and its output. Exactly one outcome, decided once."""
 
     __slots__ = (
-        "_assemblers",
-        "_drain_deadline",
-        "_drain_timer",
+        "_drained",
         "_ending",
         "_forced",
-        "_hold_timer",
-        "_last_read",
         "_loop",
         "_on_closed",
         "_on_exited",
         "_oom_before",
         "_oom_count",
-        "_open",
-        "_paused",
+        "_pipes",
         "_poller",
         "_process",
         "_reason",
-        "_settings",
         "_started",
         "_timeout_timer",
         "_waiters",
         "background",
         "content",
         "content_truncated",
-        "drained",
         "duration",
         "finished_at",
         "id",
@@ -98,22 +86,15 @@ class Execution:
         """Seconds from start to exit, on the monotonic clock."""
         self.outcome: Outcome | None = None
         self.usage: Usage | None = None
-        self.drained = True
-        """False if output was still coming when the stream had to end."""
         self._process: Process | None = process
-        self._settings = settings
         self._loop = loop
         self._poller = poller
         self._started = loop.time()
         self._oom_count = oom_count
         self._oom_before = oom_before
-        self._assemblers = (LineAssembler(settings.event_text), LineAssembler(settings.event_text))
-        self._open = {STDOUT: process.stdout, STDERR: process.stderr}
-        self._paused = False
-        self._last_read = 0.0
-        self._drain_deadline = 0.0
-        self._drain_timer: asyncio.TimerHandle | None = None
-        self._hold_timer: asyncio.TimerHandle | None = None
+        fds = (process.stdout, process.stderr)
+        self._pipes: OutputPipes | None = OutputPipes(fds, log, spool, settings, loop, poller)
+        self._drained = True
         self._timeout_timer: asyncio.TimerHandle | None = None
         self._forced: Forced | None = None
         self._reason: str | None = None
@@ -135,14 +116,9 @@ class Execution:
         return self.log.sealed_at is not None
 
     @property
-    def pid(self) -> int | None:
-        """The leader's pid while it is ours to name; None once it was reaped."""
-        return self._process.pid if self._process and self.running else None
-
-    @property
-    def forced(self) -> Forced | None:
-        """Set once somebody has begun to end it by force."""
-        return self._forced
+    def drained(self) -> bool:
+        """False if output was still coming when its stream had to end."""
+        return self._drained if self._pipes is None else self._pipes.drained
 
     def begin(
         self,
@@ -158,9 +134,8 @@ class Execution:
         process = self._process
         assert process is not None
         self._on_exited, self._on_closed = on_exited, on_closed
-        self.log.on_progress = self._resume_if_room
-        for stream, fd in self._open.items():
-            self._poller.watch(fd, self._on_readable, stream)
+        assert self._pipes is not None
+        self._pipes.begin(self._closed)
         self._poller.watch(process.pidfd, self._on_exit, process.pidfd)
         if timeout is not None:
             self._timeout_timer = self._loop.call_later(timeout, on_timeout, self)
@@ -211,71 +186,6 @@ class Execution:
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
 
-    # Output
-
-    def _on_readable(self, stream: int) -> None:
-        self._read(stream)
-        self._relieve()
-        if self._assemblers[stream].holding and self._hold_timer is None and self._may_hold:
-            self._hold_timer = self._loop.call_later(HOLD_SECONDS, self._on_held)
-
-    def _relieve(self) -> None:
-        """Move output to disk while memory is more than half full; stop reading when it is full."""
-        half = self.log.memory_limit // 2
-        if self.log.memory_bytes > half:
-            self.spool.relieve(half)
-            if self.log.full:
-                self._pause()
-
-    @property
-    def _may_hold(self) -> bool:
-        return self._settings.line_endings == "keep"
-
-    def _read(self, stream: int) -> bool:
-        """One read; False if there was nothing to read (yet, or ever again)."""
-        fd = self._open.get(stream)
-        if fd is None:
-            return False
-        try:
-            data = os.read(fd, READ_BYTES)
-        except BlockingIOError:
-            return False
-        if not data:
-            self._poller.unwatch(fd)
-            os.close(fd)
-            del self._open[stream]
-            self.log.append(stream, self._assemblers[stream].flush(final=True))
-            if not self._open and not self.running:
-                self._all_pipes_closed()
-            return False
-        self._last_read = self._loop.time()
-        self.log.append(stream, self._assemblers[stream].feed(data))
-        return True
-
-    def _on_held(self) -> None:
-        self._hold_timer = None
-        waited = self._loop.time() - self._last_read
-        if waited < HOLD_SECONDS:
-            self._hold_timer = self._loop.call_later(HOLD_SECONDS - waited, self._on_held)
-            return
-        for stream in (STDOUT, STDERR):
-            self.log.append(stream, self._assemblers[stream].flush(final=False))
-
-    def _pause(self) -> None:
-        if not self._paused:
-            self._paused = True
-            for fd in self._open.values():
-                self._poller.unwatch(fd)
-
-    def _resume_if_room(self) -> None:
-        if self._paused and not self.log.full:
-            self._paused = False
-            self._last_read = self._loop.time()
-            for stream, fd in self._open.items():
-                self._poller.watch(fd, self._on_readable, stream)
-        elif self._paused:
-            self.spool.relieve(self.log.memory_limit // 2)
-
     # The end
 
     def _on_exit(self, pidfd: int) -> None:
@@ -307,61 +217,14 @@ class Execution:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
-        self._drain()
+        assert self._pipes is not None
+        self._pipes.finish()
 
-    def _drain(self) -> None:
-        # What the process wrote before it ended is in its pipes by now: take what is there at once.
-        if not self._paused:
-            for stream in (STDOUT, STDERR):
-                while self._read(stream) and not self.log.full:
-                    pass
-            self._relieve()
-        if self._open:
-            now = self._last_read = self._loop.time()
-            self._drain_deadline = now + self._settings.drain_timeout
-            self._arm_drain(self._settings.drain_quiet)
-        else:
-            self._all_pipes_closed()
-
-    def _arm_drain(self, seconds: float) -> None:
-        self._drain_timer = self._loop.call_later(seconds, self._on_drain)
-
-    def _on_drain(self) -> None:
-        # Some process still holds a pipe: one left in the background on purpose, perhaps for ever.
-        self._drain_timer = None
-        settings, now = self._settings, self._loop.time()
-        if self._paused:
-            # Not silence: a reader is slow, and it is owed all that was written.
-            self._drain_deadline = now + settings.drain_timeout
-            self._arm_drain(settings.drain_quiet or HOLD_SECONDS)
-        elif now - self._last_read >= settings.drain_quiet:
-            self._seal()
-        elif now >= self._drain_deadline:
-            self.drained = False
-            self._seal()
-        else:
-            quiet_at = self._last_read + settings.drain_quiet
-            self._arm_drain(max(0.001, min(quiet_at, self._drain_deadline) - now))
-
-    def _all_pipes_closed(self) -> None:
-        if self._drain_timer is not None:
-            self._drain_timer.cancel()
-            self._drain_timer = None
-        if self._hold_timer is not None:
-            self._hold_timer.cancel()
-            self._hold_timer = None
-        if not self.sealed:
-            self._seal()
-        self.log.on_progress = None
-        self.spool.finish()
+    def _closed(self) -> None:
+        # What remains is a record, of which thousands are kept: let go of all the rest.
+        self._drained, self._pipes = self.drained, None
         if self._on_closed is not None:
             self._on_closed(self)
         self._on_exited = self._on_closed = None
         self._waiters = []
         self._ending = None
-
-    def _seal(self) -> None:
-        # The pipes stay open and are read on: a process left behind must not die of SIGPIPE.
-        for stream in (STDOUT, STDERR):
-            self.log.append(stream, self._assemblers[stream].flush(final=True))
-        self.log.seal()
