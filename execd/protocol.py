@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import httptools
@@ -10,6 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from execd.api.errors import error_body
 from execd.errors import BadRequest, ExecdError, HeadTooLarge
+from execd.logs import INFO, log
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
@@ -182,10 +185,14 @@ class Protocol(HttpToolsProtocol):
         error: ExecdError = BadRequest("the request is no valid HTTP/1.1")
         if self._too_large:
             error = HeadTooLarge(f"request line and headers are larger than {HEAD_BYTES} bytes")
-        body = error_body(error)
-        self.transport.write(
-            STATUS_LINE[error.status]
-            + b"content-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body)
-            + body
+        body, request_id = error_body(error), os.urandom(16).hex()
+        headers = (
+            "content-type: application/json",
+            "connection: close",
+            f"content-length: {len(body)}",
+            f"x-request-id: {request_id}",
+            f"date: {formatdate(usegmt=True)}",
         )
+        self.transport.write(STATUS_LINE[error.status] + "\r\n".join((*headers, "\r\n")).encode() + body)
         self.transport.close()
+        log.write(INFO, "request_refused", status=error.status, code=error.code, request_id=request_id)
