@@ -16,6 +16,7 @@ def main() -> None:
     """Run the daemon until SIGTERM or SIGINT; exit 0 then, 1 if it cannot listen, 2 for bad settings."""
     gc.disable()  # nothing that start-up makes is garbage; `gc.freeze` below keeps it out of later runs
     selfcare.open_standard_descriptors()
+    selfcare.shed_inheritance()
     try:
         settings = configuration.from_sources(sys.argv[1:], os.environ)
     except configuration.HelpRequested:

@@ -186,7 +186,7 @@ def _start_as(request: Request, program: str, argv: list[str], fds: tuple[int, i
             stdout=fds[1],
             stderr=fds[2],
             env=request.environment,
-            preexec_fn=in_child,  # noqa: PLW1509  # it takes no lock that a thread of ours could hold
+            preexec_fn=in_child,  # it takes no lock that a thread of ours could hold
             start_new_session=True,
             user=identity.uid if identity else None,
             group=identity.gid if identity else None,
