@@ -70,15 +70,16 @@ class _Cork:
     def write(self, data: bytes) -> None:
         """Send with what else is written in this turn."""
         if not self._parts:
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.flush)
         self._parts.append(data)
 
     def close(self) -> None:
         """Send what was written, then close."""
-        self._flush()
+        self.flush()
         self._transport.close()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Send what was written."""
         if self._parts and not self._transport.is_closing():
             self._transport.writelines(self._parts)
         self._parts = []
@@ -97,7 +98,8 @@ class Protocol(HttpToolsProtocol):
     _too_large = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast("asyncio.Transport", _Cork(transport, self.loop)))
+        self._cork = _Cork(transport, self.loop)
+        super().connection_made(cast("asyncio.Transport", self._cork))
         self._arm_idle(self.timeout_keep_alive)
 
     def data_received(self, data: bytes) -> None:
@@ -138,6 +140,7 @@ class Protocol(HttpToolsProtocol):
         """A client that is done sending may still wait for its answer: keep the connection for that."""
         cycle: RequestResponseCycle | None = self.cycle
         if cycle is None or cycle.more_body or cycle.response_started:
+            self._cork.flush()  # the loop closes the transport next, and a closed one takes nothing
             return False
         cycle.keep_alive = False
         return True
