@@ -30,6 +30,9 @@ _CLOSE_TIMEOUT: Final = 2.0  # seconds that a stop waits for the writer
 _NAMES: Final = ("emergency", "alert", "critical", "error", "warning", "notice", "info", "debug")
 
 
+_encode: Final = json.JSONEncoder(default=str).encode  # made once: json.dumps makes one for every call
+
+
 class Log:
     """Where log lines go. Before `open`, and if the file cannot be written, that is stderr."""
 
@@ -40,6 +43,7 @@ class Log:
         self._fd = 2
         self._size = 0
         self._lost = 0
+        self._second, self._stamp = 0, ""
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
@@ -61,9 +65,12 @@ class Log:
         if level > self.level:
             return
         now = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03}Z"
+        if int(now) != self._second:
+            self._second = int(now)
+            self._stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+        stamp = f"{self._stamp}.{int(now % 1 * 1000):03}Z"
         record = {"time": stamp, "level": _NAMES[level], "event": event, **values}
-        line = json.dumps(record, default=str)[: TEXT_LIMIT * 4]
+        line = _encode(record)
         for secret in self._secrets:
             line = line.replace(secret, "***")
         if self._thread is None:

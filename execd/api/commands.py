@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CURSOR_HEADER = "EXECD-COMMANDS-TAIL-CURSOR"
 
 
-async def run_command(request: TypedRequest) -> Response:
+async def run_command(request: TypedRequest) -> Started | EventStream:
     """Start a command; answer with its events, or at once if it is to run in the background."""
     command = await parse_body(request, RunCommandRequest)
     frames = Framing.from_accept(request.headers.get("accept", ""))

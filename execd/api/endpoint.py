@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from execd.api.state import State
 
@@ -20,7 +19,7 @@ class Endpoint:
     Instead of Starlette's own wrapper, which catches exceptions once more for every request.
     """
 
-    def __init__(self, handler: Callable[[Request[State]], Awaitable[Response]]) -> None:
+    def __init__(self, handler: Callable[[Request[State]], Awaitable[ASGIApp]]) -> None:
         self._handler = handler
         self.__name__ = getattr(handler, "__name__", type(handler).__name__)
 

@@ -46,8 +46,7 @@ SwaggerUIBundle({url: "openapi.yaml", dom_id: "#api", deepLinking: true, validat
 
 async def capabilities(request: TypedRequest) -> Response:
     """Versions, limits, features, facts about the kernel, and what is in use."""
-    describe = request.state["capabilities"].describe
-    body = await asyncio.get_running_loop().run_in_executor(None, describe)
+    body = await request.state["capabilities"].describe()
     return Response(ascii_json(body), media_type="application/json")
 
 

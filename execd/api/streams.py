@@ -38,12 +38,10 @@ class Started(Response):
         super().__init__(body, headers=_headers(execution, frames))
 
 
-class EventStream(Response):
+class EventStream:
     """Follows one execution from its first byte. The client leaving ends the stream, not the execution."""
 
     def __init__(self, execution: Execution, frames: Framing, settings: Settings) -> None:
-        super().__init__(headers=_headers(execution, frames))
-        del self.headers["content-length"]
         self._execution = execution
         self._frames = frames
         self._settings = settings
@@ -57,7 +55,7 @@ class EventStream(Response):
         """Send it all; returns early if the client leaves."""
         loop = asyncio.get_running_loop()
         with self._execution.log.reader() as reader:
-            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            await send({"type": "http.response.start", "status": 200, "headers": self._headers()})
             init = framing.event(self._frames, "init", framing.INIT_EID, text=self._execution.id)
             await self._send(send, init)
             first = min(_WATCH_AFTER, self._settings.ping_interval)
@@ -68,6 +66,10 @@ class EventStream(Response):
                 self._timer.cancel()
                 if self._watcher is not None:
                     self._watcher.cancel()
+
+    def _headers(self) -> list[tuple[bytes, bytes]]:
+        headers = _headers(self._execution, self._frames)
+        return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
     async def _follow(self, reader: Reader, send: Send) -> None:
         while not self._gone:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 if TYPE_CHECKING:
     from execd.services.executions import Execution
@@ -27,9 +27,15 @@ def _variable_name(name: str) -> str:
     return _without_nul(name)
 
 
+def _whole(value: object) -> object:
+    # JSON has one kind of number, and in JSON Schema 5.0 is an integer.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 Text = Annotated[str, AfterValidator(_without_nul)]
 Name = Annotated[str, AfterValidator(_variable_name)]
-Id = Annotated[int, Field(ge=0, le=_MAX_ID)]
+Id = Annotated[int, Field(ge=0, le=_MAX_ID), BeforeValidator(_whole)]
+Milliseconds = Annotated[int, Field(ge=0, le=_MAX_TIMEOUT_MS), BeforeValidator(_whole)]
 
 
 class RunCommandRequest(BaseModel):
@@ -41,7 +47,7 @@ class RunCommandRequest(BaseModel):
     argv: Annotated[list[Text], Field(min_length=1)] | None = None
     cwd: Text | None = None
     background: bool | None = None
-    timeout: Annotated[int, Field(ge=0, le=_MAX_TIMEOUT_MS)] | None = None
+    timeout: Milliseconds | None = None
     uid: Id | None = None
     gid: Id | None = None
     envs: dict[Name, Text] | None = None

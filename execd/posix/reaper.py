@@ -17,6 +17,7 @@ class Reaper:
         self._owned: set[int] = set()
         self._spawning: set[int] = set()
         self._next_ticket = 0
+        self._obstructed = False
         self._suspects: dict[int, set[int]] = {}
         self.reaped = 0
         """Orphans reaped since the start."""
@@ -38,7 +39,8 @@ class Reaper:
     def release(self, pid: int) -> None:
         """The owner has reaped `pid`."""
         self._owned.discard(pid)
-        self.sweep()
+        if self._obstructed:
+            self.sweep()
 
     def sweep(self) -> None:
         """Reap every ended child that nobody owns. Called on SIGCHLD; one system call if there is none."""
@@ -47,9 +49,9 @@ class Reaper:
                 info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if info is None or info.si_pid in self._owned:
-                # An owned one may hide orphans behind it: its owner sweeps again in `release`.
-                return
+            self._obstructed = info is not None and info.si_pid in self._owned
+            if info is None or self._obstructed:
+                return  # an owned one may hide orphans behind it: `release` looks again
             pid = info.si_pid
             # It can belong to a spawn that was under way when it was first seen.
             candidates = self._suspects.setdefault(pid, set(self._spawning))

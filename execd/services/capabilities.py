@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import shutil
@@ -50,17 +51,18 @@ _BYTES = frozenset({"max_body", "output_memory", "output_disk", "output_total", 
 
 
 class Capabilities:
-    """Facts are gathered once, `usage` each time."""
+    """Facts are gathered once, in a thread; `usage` each time."""
 
     def __init__(self, engine: Engine, settings: Settings) -> None:
         self._engine = engine
         self._settings = settings
         self._facts: dict[str, Any] | None = None
 
-    def describe(self) -> dict[str, Any]:
+    async def describe(self) -> dict[str, Any]:
         """The body of `GET /capabilities`."""
         if self._facts is None:
-            self._facts = self._gather()
+            loop = asyncio.get_running_loop()
+            self._facts = await loop.run_in_executor(self._engine.files, self._gather)
         return self._facts | {"usage": self._engine.statistics()}
 
     def _gather(self) -> dict[str, Any]:

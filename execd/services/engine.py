@@ -6,15 +6,16 @@ import asyncio
 import contextlib
 import os
 import signal
-from asyncio import AbstractEventLoop, Future, Task
+from asyncio import AbstractEventLoop, Task
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from types import FrameType
 from typing import Final
 
 from execd.errors import ResourceExhausted, ShuttingDown, TooManyExecutions
 from execd.logs import ERROR, log
-from execd.posix import libc, spawn
+from execd.posix import libc
 from execd.posix.environment import Environments
 from execd.posix.poller import Poller
 from execd.posix.process import Process
@@ -26,6 +27,7 @@ from execd.services.launch import Launch, launch
 from execd.services.outcome import Forced
 from execd.services.output import OutputLog
 from execd.services.records import Records
+from execd.services.spawner import Spawner
 from execd.services.store import OutputStore, StateDirectory
 from execd.settings import Settings
 
@@ -43,7 +45,7 @@ class Engine:
         self._settings = settings
         self._loop = loop
         self._environments = Environments(environ, settings.env_file or None)
-        self._spawners = ThreadPoolExecutor(SPAWN_THREADS, "execd-spawn", spawn.hold_sigchld)
+        self._spawner: Spawner[tuple[Process, int]] = Spawner(loop, SPAWN_THREADS)
         self.files: Executor = ThreadPoolExecutor(FILE_THREADS, "execd-file")
         self._reaper = Reaper()
         self._poller = Poller(loop)
@@ -86,13 +88,11 @@ class Engine:
         execution_id = os.urandom(16).hex()
         ticket = self._reaper.begin_spawn()
         self._starting += 1
-        work = self._loop.run_in_executor(self._spawners, self._launch, request, execution_id)
         try:
-            process, oom_before = await asyncio.shield(work)
-        except asyncio.CancelledError:
-            work.add_done_callback(lambda done: self._abandon(ticket, done))
-            raise
-        except BaseException:
+            process, oom_before = await self._spawner.submit(
+                partial(self._launch, request, execution_id), partial(self._abandon, ticket)
+            )
+        except Exception:
             self._reaper.end_spawn(ticket, None)
             raise
         finally:
@@ -157,7 +157,7 @@ class Engine:
         signal.signal(signal.SIGCHLD, self._sigchld_before)
         for task in self._endings:
             task.cancel()
-        self._spawners.shutdown(wait=False, cancel_futures=True)
+        self._spawner.close()
         self.records.close()
         self._poller.close()
         self.files.shutdown(wait=True)
@@ -173,13 +173,16 @@ class Engine:
             "output_disk_bytes": self.store.disk_bytes,
             "output_memory_bytes": self.store.small_bytes,
             "orphans_reaped": self._reaper.reaped,
+            "tasks": len(asyncio.all_tasks(self._loop)),
+            "watched_descriptors": len(self._poller),
         }
 
     def _stop_was_asked(self) -> bool:
         return self.stopping
 
     def _on_sigchld(self, _number: int, _frame: FrameType | None) -> None:
-        self._loop.call_soon_threadsafe(self._reaper.sweep)
+        # Runs in the loop's own thread, which the signal has woken: `call_soon` is enough.
+        self._loop.call_soon(self._reaper.sweep)
 
     def _launch(self, request: Launch, execution_id: str) -> tuple[Process, int]:
         return launch(request, execution_id, self._environments), self._oom.read()
@@ -208,12 +211,10 @@ class Engine:
         self._open -= 1
         self.records.closed(execution)
 
-    def _abandon(self, ticket: int, done: Future[tuple[Process, int]]) -> None:
+    def _abandon(self, ticket: int, launched: tuple[Process, int] | None) -> None:
         # The request was cancelled while its process was being started: nobody will ever know its id.
-        if done.cancelled() or done.exception() is not None:
-            self._reaper.end_spawn(ticket, None)
-            return
-        process, _ = done.result()
-        process.abandon()
+        if launched is not None:
+            process, _ = launched
+            process.abandon()
+            log.write(ERROR, "start_abandoned", pid=process.pid)
         self._reaper.end_spawn(ticket, None)
-        log.write(ERROR, "start_abandoned", pid=process.pid)

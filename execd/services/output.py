@@ -142,6 +142,9 @@ class OutputLog:
                 break
             batch += size
             self._in_flight += 1
+        # Gone from now on: writing takes the place of what lies too far behind.
+        overwritten = self.memory_start + batch - self._disk_limit
+        self._move_start(max(self.start, min(overwritten, self.memory_start)))
         return [block.data for block in self._blocks[: self._in_flight]]
 
     def spilled(self) -> None:
@@ -150,7 +153,7 @@ class OutputLog:
         oldest = max(self.start, self.memory_start - self._disk_limit)
         if len(self._index) > MAX_BLOCKS:
             oldest = max(oldest, self._index.start(len(self._index) - MAX_BLOCKS))
-        self._move_start(min(oldest, self.memory_start))
+        self._move_start(min(oldest, self.memory_start, self._needed_from()))
 
     def drop_overflow(self) -> None:
         """There is no disk: drop what `overflow` gave, and with it whatever was kept before."""
@@ -232,7 +235,7 @@ class OutputLog:
         return pieces
 
     def _needed_from(self) -> int:
-        return min((reader.offset for reader in self._readers), default=self.end)
+        return min((reader.offset for reader in self._readers if not reader.at_end), default=self.end)
 
     def _forget(self, blocks: int) -> None:
         for block in self._blocks[:blocks]:
@@ -281,9 +284,10 @@ class Reader:
 
     def on_disk(self, limit: int) -> tuple[int, int] | None:
         """The (offset, length) to read from disk next, or None if the next bytes are in memory."""
-        if self.offset >= self._log.memory_start:
+        if self.offset >= self._log.memory_start or self.at_end:
             return None
-        return self.offset, self._log.span_on_disk(self.offset, limit)
+        span, sealed_at = self._log.span_on_disk(self.offset, limit), self._log.sealed_at
+        return self.offset, span if sealed_at is None else min(span, sealed_at - self.offset)
 
     def take(self, limit: int) -> list[Piece]:
         """The next pieces from memory, about `limit` bytes in all; nothing beyond the seal."""
