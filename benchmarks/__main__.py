@@ -14,17 +14,19 @@ from benchmarks.subject import peer
 from benchmarks.suite import Group, Suite
 from benchmarks.tools import Tools
 
+_BUSY = 0.7  # load average from which on others are felt
+
 GROUPS = {
     "latency": Group("one command after another; floor: a spawn-read-reap loop in C", commands.latency),
     "rate": Group("commands at once; floor: two such loops side by side, summed", commands.rate),
     "delivery": Group("a line's way to the client; floor: through a bare pipe", delivery.delivery),
     "stream": Group("whole outputs; floor: the same command into `cat >/dev/null`", streaming.streaming),
     "encoder": Group("time a line, in process; floor: orjson.dumps of a dict a line", encoding.encoding),
-    "stalled": Group("memory beside an endless output; no floor", memory.stalled),
     "start": Group("from exec to answers; floor: the interpreter doing nothing", idle.start),
     "idle": Group("with nothing to do; no floor", idle.idle),
     "spawn": Group("the call that starts a process; floor: without the ballast", spawning.spawning),
     "liveness": Group("a ping every 2 ms; floor: a C server under the same load", liveness.liveness),
+    "stalled": Group("memory beside an endless output; no floor", memory.stalled),
     "leaks": Group("what is left behind; no floor", memory.leaks),
 }
 
@@ -38,6 +40,8 @@ def main() -> None:
         report = Report(peer=suite.peer is not None)
         print(f"{platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}, ", end="")
         print(f"Python {platform.python_version()}; medians of {suite.rounds} interleaved runs")
+        if os.getloadavg()[0] > _BUSY:
+            print(f"The machine is busy (load {os.getloadavg()[0]:.1f}): tails and times will be off.")
         for name in options.only or GROUPS:
             report.begin(name, GROUPS[name].about)
             for figure in GROUPS[name].measure(suite):

@@ -47,7 +47,7 @@ def idle(suite: Suite) -> Iterator[Figure]:
         fresh = [_rss(daemon) for daemon in daemons]
         for daemon in daemons:
             suite.tools.run("load", *daemon.at(daemon.command("true")), 1, 5, 10, 0, 0)
-        seconds = suite.scaled(10, 3)
+        seconds = suite.scaled(10, 2)
         time.sleep(2)  # what a command leaves behind, timers and threads, has settled by then
         runs = _idle(daemons, seconds)
         peer = _idle([suite.peer], seconds)[0] if suite.peer and suite.peer.pid else {}

@@ -7,19 +7,18 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks.report import Figure, Target, median, spread
-from benchmarks.subject import SSE, Daemon, execd
+from benchmarks.subject import FLOOD, PEER_FLOOD, SSE, Daemon, execd, wait_quiet
 from benchmarks.suite import Suite
 from benchmarks.tools import Sample, interleaved
 
 T15 = (Target("T15", "peer", 1.5),)
 _GAP_MICROSECONDS = 2000
 _MANY = 1_000_000
-_FLOOD = "ulimit -f 2097152; exec yes"  # a daemon that spools to files gets no more than 2 GiB of disk
 
 
 def liveness(suite: Suite) -> Iterator[Figure]:
     """One connection that pings every 2 ms; the floor answers from C, beside the same load."""
-    seconds = suite.scaled(3, 1)
+    seconds = 0.6 if suite.quick else 3.0
     with (
         execd() as daemon,
         subprocess.Popen(suite.tools.argv("writer"), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer,
@@ -59,21 +58,22 @@ def _loaded(
 ) -> Sample:
     """Ping `daemon`, and then `floor`, while `daemon` carries the load."""
     phases = 2 if floor else 1
-    lasting = seconds * phases + 1
+    lasting = seconds * phases + 0.5
     load: list[subprocess.Popen[bytes]] = []
     if at_once:
         request = daemon.command("true")
         load.append(suite.tools.start("load", *daemon.at(request), at_once, _MANY, lasting, 0, 0))
     if flood:
-        request = daemon.command(_FLOOD, SSE, timeout=int(lasting * 1000))
+        request = daemon.command(FLOOD if floor else PEER_FLOOD, SSE, timeout=int(lasting * 1000))
         load.append(suite.tools.start("stream", *daemon.at(request), 0, lasting))
     if load:
-        _pings(suite, daemon, 0.5)  # until the load is there
+        _pings(suite, daemon, 0.3)  # until the load is there
     sample = dict(_pings(suite, daemon, seconds))
     if floor:
         sample |= {f"floor_{key}": value for key, value in _pings(suite, floor, seconds).items()}
     for process in load:
         suite.tools.result(process)
+    wait_quiet(daemon)
     return sample
 
 

@@ -6,29 +6,28 @@ import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from benchmarks.report import Figure, Target, median, spread
-from benchmarks.subject import SSE, Daemon, Usage, execd
+from benchmarks.subject import FLOOD, PEER_FLOOD, SSE, Daemon, Usage, execd, wait_quiet
 from benchmarks.suite import Suite
 from benchmarks.tools import Sample
 
 T8 = (Target("T8", "value", 8.0),)
 FLAT_MB = (Target("flat", "value", 4.0),)
 FLAT = (Target("flat", "value", 0),)
-_FLOOD = "ulimit -f 2097152; exec yes"  # a daemon that spools to files gets no more than 2 GiB of disk
 _SETTLE_SECONDS = 10.0
 
 
 def stalled(suite: Suite) -> Iterator[Figure]:
     """A client that reads the head and then nothing, and one that reads 1 MB/s, of an endless `yes`."""
-    seconds = suite.scaled(8, 3)
+    seconds = suite.scaled(8, 2)
     for rate, what in ((-1, "a client that does not read"), (1_000_000, "a client that reads 1 MB/s")):
         with contextlib.ExitStack() as stack:
             runs = _growth(suite, [stack.enter_context(execd()) for _ in range(suite.rounds)], rate, seconds)
             peer = None
             if suite.peer and suite.peer.pid:
-                peer = _growth(suite, [suite.peer], rate, seconds)[0]["rss"]
+                peer = _growth(suite, [suite.peer], rate, seconds, PEER_FLOOD)[0]["rss"]
         yield Figure(
             f"RSS growth in {seconds} s, {what}",
             "MB",
@@ -42,36 +41,36 @@ def stalled(suite: Suite) -> Iterator[Figure]:
 
 
 def leaks(suite: Suite) -> Iterator[Figure]:
-    """What stays. The first round fills what is kept on purpose (records, threads, the heap's high water),
+    """What stays. The first wave fills what is kept on purpose (records, threads, the heap's high water),
     the next one must add nothing.
     """
-    records = suite.scaled(4096, 400)
-    commands = suite.scaled(5000, 500)
-    leavers = suite.scaled(1000, 200)
-    with execd("--max-records", str(records)) as daemon:
-        rounds = (
-            (f"{commands} commands", _run, commands, commands),
-            (f"{leavers} clients that left", _leave, 100, leavers),
-        )
+    commands, leavers = suite.scaled(5000, 500), suite.scaled(1000, 200)
+    with execd(*(["--max-records", "400"] if suite.quick else [])) as daemon:
         _run(suite, daemon, 100)
-        before = _settled(daemon)
-        for what, act, first, second in rounds:
-            act(suite, daemon, first)
-            filled = _settled(daemon)
-            act(suite, daemon, second)
-            after = _settled(daemon)
-            added = filled.rss_mb - before.rss_mb
-            note = f"before, {first} of them added {added:.1f} MB"
-            if act is _run:
-                note += f", {added * 1024 / min(records, first):.2f} KiB a record kept"
-            yield Figure(
-                f"RSS growth, another {what}", "MB", after.rss_mb - filled.rss_mb, targets=FLAT_MB, note=note
-            )
-            yield Figure(
-                f"descriptors more, {what}", "", after.descriptors - before.descriptors, targets=FLAT
-            )
-            yield Figure(f"threads more, {what}", "", after.threads - filled.threads, targets=FLAT)
-            before = after
+        yield from _waves(suite, daemon, "commands", _run, commands, commands)
+    with execd("--max-records", "100") as daemon:  # few, so that the first wave's records are full-grown
+        yield from _waves(suite, daemon, "clients that left", _leave, leavers // 2, leavers)
+
+
+def _waves(
+    suite: Suite, daemon: Daemon, what: str, act: Callable[[Suite, Daemon, int], None], first: int, next_: int
+) -> Iterator[Figure]:
+    before = _settled(daemon)
+    act(suite, daemon, first)
+    filled = _settled(daemon)
+    act(suite, daemon, next_)
+    after = _settled(daemon)
+    yield Figure(
+        f"RSS growth, another {next_} {what}",
+        "MB",
+        after.rss_mb - filled.rss_mb,
+        targets=FLAT_MB,
+        note=f"the first {first} added {filled.rss_mb - before.rss_mb:.1f} MB to {before.rss_mb:.1f} MB",
+    )
+    yield Figure(
+        f"descriptors more, {first + next_} {what}", "", after.descriptors - before.descriptors, targets=FLAT
+    )
+    yield Figure(f"threads more, another {next_} {what}", "", after.threads - filled.threads, targets=FLAT)
 
 
 def _run(suite: Suite, daemon: Daemon, count: int) -> None:
@@ -99,11 +98,11 @@ def _settled(daemon: Daemon) -> Usage:
         time.sleep(0.3)  # between two looks that must agree
 
 
-def _growth(suite: Suite, daemons: list[Daemon], rate: int, seconds: int) -> list[Sample]:
+def _growth(suite: Suite, daemons: list[Daemon], rate: int, seconds: int, flood: str = FLOOD) -> list[Sample]:
     before = [daemon.usage() for daemon in daemons]
     clients: list[subprocess.Popen[bytes]] = []
     for daemon in daemons:
-        request = daemon.command(_FLOOD, SSE, timeout=seconds * 1000 + 500)
+        request = daemon.command(flood, SSE, timeout=seconds * 1000 + 500)
         clients.append(suite.tools.start("stream", *daemon.at(request), rate, seconds))
     highest = [0.0] * len(daemons)
     while clients[-1].poll() is None:
@@ -119,5 +118,5 @@ def _growth(suite: Suite, daemons: list[Daemon], rate: int, seconds: int) -> lis
         assert first
         assert last
         samples.append({"rss": most - first.rss_mb, "cpu": last.cpu_seconds - first.cpu_seconds})
-    time.sleep(1)  # until the timeout has ended what the clients left behind
+    wait_quiet(daemons[0])
     return samples

@@ -17,12 +17,12 @@ _PAGE = 4096
 
 def spawning(suite: Suite) -> Iterator[Figure]:
     """Ballast on and off in turn, in this process."""
-    count = suite.scaled(200, 60)
+    count = suite.scaled(100, 40)
     megabytes = 512
     without: list[Sample] = []
     with_ballast: list[Sample] = []
     _calls(20)
-    for _ in range(suite.rounds):
+    for _ in range(2 * suite.rounds + 1):  # short and many: a busy moment of the machine spoils a whole one
         without.append(_calls(count))
         ballast = bytearray(megabytes << 20)
         ballast[::_PAGE] = b"\x01" * (len(ballast) // _PAGE)  # touch every page: it counts once it is there

@@ -19,9 +19,13 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 START_SECONDS = 20.0
+_QUIET_SECONDS = 30.0
 _TICK = os.sysconf("SC_CLK_TCK")
 SSE = "text/event-stream"
 BARE = "*/*"
+FLOOD = "exec yes"
+PEER_FLOOD = f"ulimit -f 65536; exec yes {'y' * 99}"
+"""For a peer that spools to files and works line by line: at most 64 MiB, and over in some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,19 @@ class Daemon:
         if self.pid is not None:
             with contextlib.suppress(OSError):
                 Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+
+def wait_quiet(daemon: Daemon) -> None:
+    """Return when it has stopped working off what its last clients left, or after a while."""
+    deadline = time.monotonic() + _QUIET_SECONDS
+    last = daemon.usage()
+    while last and time.monotonic() < deadline:
+        time.sleep(0.3)  # the time that the CPU is compared over
+        now = daemon.usage()
+        assert now
+        if now.cpu_seconds - last.cpu_seconds < 0.03:
+            return
+        last = now
 
 
 def usage(pid: int) -> Usage:
