@@ -31,6 +31,7 @@ _PAGE: Final = b"""<!doctype html>
 <title>execd API</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="docs/swagger-ui.css">
+<style>#api .renderedMarkdown td, #api .renderedMarkdown th { padding-right: 1em; }</style>
 </head>
 <body>
 <div id="api"></div>

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.support.contract import CONTRACT, assert_documented, operations
@@ -61,6 +63,13 @@ def test_however_a_command_ends_its_stream_and_its_record_are_documented(
     record = live.client.get(f"/command/status/{command_id}")
     assert not record.json()["running"]
     assert_documented("GET", "/command/status/{id}", record)
+
+
+def test_a_whole_number_may_be_written_with_a_point(live: Daemon) -> None:
+    body = b'{"command":"sleep 60","timeout":3e1,"uid":%d.0}' % os.geteuid()
+    answer = live.client.post("/command", content=body, headers={"Accept": "application/x-ndjson"})
+    assert_documented("POST", "/command", answer)
+    assert '"timed_out"' in answer.text
 
 
 def test_a_strip_stream_is_documented(strip: Daemon) -> None:
