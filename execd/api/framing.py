@@ -69,12 +69,25 @@ class Framing(Enum):
 
 def ascii_json(value: object) -> bytes:
     """Compact JSON in ASCII: a raw U+2028 or U+0085 makes some clients lose the event."""
-    encoded = orjson.dumps(value)
+    try:
+        encoded = orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        value = _sound(value)
+        encoded = orjson.dumps(value)
     if encoded.isascii():
         return encoded
     import json
 
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _sound(value: Any) -> Any:
+    # A byte of a file's name that is no UTF-8 is half a surrogate pair in a str, which JSON cannot hold.
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {name: _sound(item) for name, item in value.items()}
+    return [_sound(item) for item in value] if isinstance(value, list) else value
 
 
 def milliseconds() -> int:

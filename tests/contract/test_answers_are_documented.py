@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -108,6 +109,14 @@ def test_a_page_that_is_full_and_one_whose_beginning_is_gone_are_documented() ->
         assert int(answer.headers["x-execd-dropped-bytes"]) > 0
         assert_documented("GET", "/command/{id}/logs", answer)
         assert_documented("GET", "/command/status/{id}", running.client.get(f"/command/status/{command_id}"))
+
+
+def test_a_state_directory_whose_name_is_no_text_is_shown_as_text(tmp_path: Path) -> None:
+    with daemon(state=Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xffstate"))) as running:
+        for path in ("/capabilities", "/readyz"):
+            answer = running.client.get(path)
+            assert_documented("GET", path, answer)
+            assert f"{tmp_path}/\\ufffdstate" in answer.text
 
 
 def test_a_route_without_commands_has_no_command_headers() -> None:

@@ -69,6 +69,17 @@ def large_body_where_none_is_wanted(_: Daemon) -> httpx.Response:
         return running.client.request("GET", "/ping", content=b"#" * 2000)
 
 
+@way("COMMAND_START_FAILED", "POST", "/command")
+def program_in_a_directory_whose_name_is_no_text(running: Daemon) -> httpx.Response:
+    directory = Path(os.fsdecode(os.fsencode(running.state.parent) + b"/\xff"))
+    directory.mkdir(exist_ok=True)
+    program = directory / "not-really"
+    program.write_bytes(b"\x7fELF")
+    program.chmod(0o755)
+    with daemon(env={"PATH": f"{os.environ['PATH']}:{directory}"}) as strange:
+        return post(strange, argv=["not-really"])
+
+
 @way("TOO_MANY_EXECUTIONS", "POST", "/command")
 def more_commands_than_may_run(_: Daemon) -> httpx.Response:
     with daemon("--max-executions", "1") as running:
