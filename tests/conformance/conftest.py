@@ -10,11 +10,12 @@ from itertools import product
 
 import pytest
 
-from tests.support.live import daemon
+from tests.support.live import Daemon, daemon, wait_until
 from tests.support.realserver import RealServer, real_server
 from tests.support.sdk import KINDS, Kind, Sdk, Target, connected
 
 TOKEN = "t0ken-that-nobody-guesses"
+PING_INTERVAL = "100ms"  # of the daemon in strip mode: clients meet many pings there
 ROUTES = ("direct", "proxied")
 
 
@@ -33,17 +34,28 @@ class World:
         return replace(found, server=self.server) if route == "proxied" else found
 
 
+def nothing_runs(running: Daemon) -> bool:
+    return running.usage()["running"] == 0
+
+
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     files = tmp_path_factory.mktemp("envs")
     with (
         daemon("--envs", str(files / "keep" / "env")) as keep,
-        daemon("--envs", str(files / "strip" / "env"), "--line-endings", "strip") as strip,
+        daemon(
+            *("--envs", str(files / "strip" / "env")),
+            *("--line-endings", "strip"),
+            *("--ping-interval", PING_INTERVAL),
+        ) as strip,
         daemon("--access-token", TOKEN, "--max-executions", "1") as guarded,
         real_server(keep.port) as server,
     ):
         guarded.client.headers["X-EXECD-ACCESS-TOKEN"] = TOKEN
         yield World(Target(keep), Target(strip, "strip"), Target(guarded, token=TOKEN), server)
+        for used in (keep, strip, guarded):
+            wait_until(functools.partial(nothing_runs, used), what="end of all commands")
+            assert [line for line in used.log_lines() if line["level"] == "error"] == []
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.conformance.conftest import ROUTES, World
 from tests.support import sse
 from tests.support.sdk import Target
 
@@ -80,6 +81,18 @@ def test_the_frames_of_a_stream_are_what_accept_asks_for(
         assert "".join(shown) == AWKWARD
     else:
         assert shown == [line or "\n" for line in AWKWARD.split("\n")[:-1]]
+
+
+def test_a_silent_command_is_heard_of_all_the_same(http: httpx.Client, world: World) -> None:
+    for route in ROUTES:
+        target = world.target("strip", route)
+        with http.stream("POST", f"{target.url}/command", json={"command": "sleep 60"}) as answer:
+            frames = answer.iter_raw()
+            seen = b""
+            while seen.count(b'"type":"ping"') < 2:
+                seen += next(frames)
+        assert [e["type"] for e in bare(seen)] == ["init", "ping", "ping"]
+        target.daemon.client.delete("/command", params={"id": answer.headers["X-Execd-Command-Id"]})
 
 
 def test_null_is_as_good_as_absent(http: httpx.Client, target: Target) -> None:
