@@ -104,10 +104,11 @@ class OutputStore:
         self._total = settings.output_total
         self._min_free = settings.min_free_disk / 100
         self._finished: dict[Spool, None] = {}  # oldest first
+        self._small: dict[Spool, None] = {}  # those of them with output in memory
         self.disk_bytes = 0
         """Bytes that all spools have on disk."""
         self.small_bytes = 0
-        """Bytes that finished executions have in memory."""
+        """Bytes that finished executions have in memory, not counting what is on its way to disk."""
 
     def spool(self, execution_id: str, output: OutputLog) -> Spool:
         """The disk side of one log. Makes no file before there is something to write."""
@@ -136,20 +137,39 @@ class OutputStore:
     def finished(self, spool: Spool) -> None:
         """An execution ended for good: its output is now the first to be dropped after older ones."""
         self._finished[spool] = None
-        for oldest in list(self._finished):
-            if self.small_bytes <= SMALL_TOTAL:
-                break
-            oldest.flush()
+        if self.small_bytes > SMALL_TOTAL:
+            for oldest in list(self._small):
+                oldest.flush()
+                if self.small_bytes <= SMALL_TOTAL:
+                    break
 
     def forget(self, spool: Spool) -> None:
         """The record is gone."""
         self._finished.pop(spool, None)
 
+    def in_memory(self, spool: Spool, before: int, now: int) -> None:
+        """The bytes that the spool of a finished execution has in memory have changed."""
+        self.small_bytes += now - before
+        if now:
+            self._small[spool] = None
+        else:
+            self._small.pop(spool, None)
+
 
 class Spool:
     """Moves the overflow of one log to disk and reads it back."""
 
-    __slots__ = ("_closing", "_in_memory", "_log", "_ring", "_store", "_writing", "accounted", "fault")
+    __slots__ = (
+        "_closing",
+        "_discarded",
+        "_in_memory",
+        "_log",
+        "_ring",
+        "_store",
+        "_writing",
+        "accounted",
+        "fault",
+    )
 
     def __init__(self, store: OutputStore, name: str, output: OutputLog) -> None:
         self._store = store
@@ -157,6 +177,7 @@ class Spool:
         self._ring = RingFile(store.directory.fd, name, max(1, store.capacity))
         self._writing = False
         self._closing = False
+        self._discarded = False
         self._in_memory = 0
         self.accounted = 0
         """Bytes on disk that the budget knows of."""
@@ -206,6 +227,7 @@ class Spool:
 
     def flush(self) -> None:
         """Move all that is in memory to disk."""
+        self._count(0)  # at once: nobody else need move for what is on its way
         self.relieve(0)
         self._settle()
 
@@ -219,9 +241,8 @@ class Spool:
 
     def discard(self) -> None:
         """The execution's record is gone: so is its output."""
-        self._closing = True
-        self._store.small_bytes -= self._in_memory
-        self._in_memory = 0
+        self._closing = self._discarded = True
+        self._count(0)
         self._store.forget(self)
         if not self._writing:
             self._remove()
@@ -240,6 +261,9 @@ class Spool:
         else:
             self._store.drop_oldest()
             self._refused(getattr(error, "strerror", None) or str(error))
+        if self._discarded:
+            self._remove()
+            return
         self._settle()
         self._log.note_progress()
 
@@ -257,9 +281,12 @@ class Spool:
     def _settle(self) -> None:
         # After the end: count what stays in memory, close the file; it is opened again to be read.
         if self._closing and not self._writing:
-            self._store.small_bytes += self._log.memory_bytes - self._in_memory
-            self._in_memory = self._log.memory_bytes
+            self._count(self._log.memory_bytes)
             self._ring.close()
+
+    def _count(self, in_memory: int) -> None:
+        self._store.in_memory(self, self._in_memory, in_memory)
+        self._in_memory = in_memory
 
     def _remove(self) -> None:
         self._store.disk_bytes -= self.accounted
