@@ -80,7 +80,7 @@ def text_cut(data: bytes, limit: int) -> int:
     """Where to cut `data` (longer than `limit` bytes) so that a piece of at most `limit` bytes ends
     with a line if it can, else with a whole character.
     """
-    end = data.rfind(b"\n", 0, limit) + 1
+    end = data.rfind(b"\n", 0, limit) + 1 or data.rfind(b"\r", 0, limit) + 1
     if end:
         return end
     return (limit - incomplete_tail(data[:limit])) or limit

@@ -142,9 +142,7 @@ class OutputLog:
                 break
             batch += size
             self._in_flight += 1
-        # Gone from now on: writing takes the place of what lies too far behind.
-        overwritten = self.memory_start + batch - self._disk_limit
-        self._move_start(max(self.start, min(overwritten, self.memory_start)))
+        self._move_start(min(self._kept_from(), self.memory_start))
         return [block.data for block in self._blocks[: self._in_flight]]
 
     def spilled(self) -> None:
@@ -176,7 +174,7 @@ class OutputLog:
 
     def reader(self, offset: int = 0) -> Reader:
         """Attach a reader at `offset` (clamped to what is kept). Leaving its `with` block detaches it."""
-        reader = Reader(self, min(max(offset, self.start), self.end))
+        reader = Reader(self, min(max(offset, self._kept_from()), self.end))
         reader.wake.set()  # what is there already is news to it
         self._readers.append(reader)
         return reader
@@ -233,6 +231,13 @@ class OutputLog:
             pieces.append(Piece(self._index.stream(position), part, offset, start))
             position += 1
         return pieces
+
+    def _kept_from(self) -> int:
+        # Writing to disk takes the place of what lies too far behind, from the moment it begins.
+        if not self._in_flight:
+            return self.start
+        written = self._blocks[self._in_flight].start if self._in_flight < len(self._blocks) else self.end
+        return max(self.start, written - self._disk_limit)
 
     def _needed_from(self) -> int:
         return min((reader.offset for reader in self._readers if not reader.at_end), default=self.end)

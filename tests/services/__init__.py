@@ -1,0 +1,1 @@
+"""The domain logic, without HTTP."""
