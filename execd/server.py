@@ -70,6 +70,8 @@ class Server(uvicorn.Server):
         stopping = asyncio.ensure_future(engine.stop())
         told_again = asyncio.ensure_future(self._stop.wait())
         await asyncio.wait({stopping, told_again}, return_when=asyncio.FIRST_COMPLETED)
+        if told_again.done():
+            engine.hurry()
         told_again.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 
+BLIND = frozenset({errno.EMFILE, errno.ENFILE})
+"""Errors that mean that we have no descriptor to look with."""
 ENVIRON_LIMIT = 256 * 1024
 """Bytes of a process's environment that are searched for our mark."""
 
@@ -27,16 +30,27 @@ class ProcessStat:
 
 
 def read_stat(pid: int) -> ProcessStat | None:
-    """The process with that pid, or None if there is none."""
+    """The process with that pid, or None if there is none.
+
+    Raises:
+        OSError: we have no descriptor to look with.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             raw = file.read()
-    except OSError:
+    except OSError as error:
+        require_sight(error)
         return None
     fields = raw[raw.rindex(b")") + 2 :].split()  # the name before it may hold spaces and brackets
     return ProcessStat(
         pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19])
     )
+
+
+def require_sight(error: OSError) -> None:
+    """Raise `error` again if it says that we have no descriptor left, not that the process is gone."""
+    if error.errno in BLIND:
+        raise error
 
 
 def processes() -> list[ProcessStat]:
@@ -50,6 +64,7 @@ def has_environment(pid: int, entry: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             environ = file.read(ENVIRON_LIMIT)
-    except OSError:
+    except OSError as error:
+        require_sight(error)
         return False
     return environ.startswith(entry + b"\0") or (b"\0" + entry + b"\0") in environ

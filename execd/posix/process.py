@@ -7,9 +7,12 @@ is signalled only while its leader is not reaped: until then the kernel cannot r
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import resource
 import signal
+import sys
+import termios
 from dataclasses import dataclass
 
 from execd.posix import proc
@@ -85,12 +88,20 @@ class Process:
             os.killpg(self.pid, number)
 
 
+def waiting(pipe: int) -> int:
+    """How many bytes can be read from a pipe right now."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 def members(leader: int, execution_id: str) -> list[tuple[int, int]]:
     """The living processes of an execution besides its leader, each as (pid, pidfd); close the pidfds.
 
     Found by group, by session, by descent, and by the mark in their environment, which also finds a
     process that left group and session and whose parents are gone. Reads all of /proc: not for the
     event loop.
+
+    Raises:
+        OSError: there is no /proc, or no descriptor to look with.
     """
     entry = f"{MARK}={execution_id}".encode()
     stats = {stat.pid: stat for stat in proc.processes()}
@@ -105,21 +116,37 @@ def members(leader: int, execution_id: str) -> list[tuple[int, int]]:
         found |= new
         descended = bool(new)
     found -= {leader, os.getpid()}
-    alive = []
+    alive: list[tuple[int, int]] = []
     for pid in found:
-        stat = stats[pid]
-        if stat.ended:
-            continue
         try:
-            pidfd = os.pidfd_open(pid)
+            pidfd = _hold(stats[pid])
         except OSError:
-            continue
-        now = proc.read_stat(pid)
-        if now is None or now.start != stat.start or now.ended:
-            os.close(pidfd)  # ended in between, or the pid already names another process
-        else:
+            if alive:
+                break  # the caller looks again when it is done with these
+            raise
+        if pidfd is not None:
             alive.append((pid, pidfd))
     return alive
+
+
+def _hold(stat: proc.ProcessStat) -> int | None:
+    # A pidfd; None if the process has ended, or if its pid already names another one.
+    if stat.ended:
+        return None
+    try:
+        pidfd = os.pidfd_open(stat.pid)
+    except OSError as error:
+        proc.require_sight(error)
+        return None
+    try:
+        now = proc.read_stat(stat.pid)
+    except OSError:
+        os.close(pidfd)
+        raise
+    if now is None or now.start != stat.start or now.ended:
+        os.close(pidfd)
+        return None
+    return pidfd
 
 
 def kill(pidfd: int) -> bool:

@@ -31,9 +31,11 @@ class Reaper:
     def end_spawn(self, ticket: int, pid: int | None) -> None:
         """The spawn has given `pid`, or none because it failed."""
         self._spawning.discard(ticket)
+        suspicious = bool(self._suspects)
         if pid is not None:
             self._owned.add(pid)
-        if self._suspects:
+            self._suspects.pop(pid, None)  # or it would be judged by this entry when its number comes again
+        if suspicious:
             self.sweep()
 
     def release(self, pid: int) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ MAX_ARGUMENT: Final = 128 * 1024 - 1
 """Bytes in one argument that the kernel accepts (MAX_ARG_STRLEN without its NUL)."""
 
 _FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-_READ_SCRIPT: Final = 'eval "$(cat)" </dev/null'
+_READ_SCRIPT: Final = 'eval "$({cat} || echo exit 126)" </dev/null'
 """How a script that is too long for one argument is run: the shell reads it from its stdin, a memfd."""
 
 _shells: dict[str, str] = {}  # the shell found last, by the PATH it was found with
@@ -78,6 +79,13 @@ def find_shell(path: str) -> str:
     raise SpawnError(FileNotFoundError(2, "not found in PATH"), "lookup", "neither bash nor sh")
 
 
+def _find_cat(path: str) -> str:
+    found = shutil.which("cat", path=path) or shutil.which("cat", path=_FALLBACK_PATH)
+    if found is None:
+        raise SpawnError(FileNotFoundError(2, "not found in PATH"), "lookup", "cat, for a command this long")
+    return found
+
+
 def find_program(name: str, path: str, cwd: str | None) -> str:
     """The program that `name` means, as execvp(3) finds it: in `path`, or itself if it holds a slash.
 
@@ -112,7 +120,7 @@ def spawn(request: Request) -> Process:
         program = find_shell(path)
         text = request.command
         if len(os.fsencode(text)) > MAX_ARGUMENT:
-            script, text = os.fsencode(text), _READ_SCRIPT
+            script, text = os.fsencode(text), _READ_SCRIPT.format(cat=shlex.quote(_find_cat(path)))
         argv = [os.path.basename(program), "-c", text]
     with contextlib.ExitStack() as always, contextlib.ExitStack() as on_failure:
         try:
@@ -131,6 +139,7 @@ def spawn(request: Request) -> Process:
         os.set_blocking(out, False)
         os.set_blocking(err, False)
         pid = _start(request, program, argv, (stdin, child_out, child_err))
+        always.close()  # makes sure of a free descriptor: what has started must not be called a failure
         try:
             pidfd = os.pidfd_open(pid)
         except OSError as error:

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from execd.errors import ResourceExhausted
 from execd.services.engine import Engine
 from execd.services.executions import Execution
 from execd.services.launch import Launch
@@ -94,6 +96,8 @@ class Commands:
             try:
                 data = await execution.spool.load(start, min(on_disk, PAGE_BYTES))
             except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    raise ResourceExhausted(f"cannot read kept output: {error.strerror}") from error
                 execution.spool.drop_disk(f"lost on disk: {error.strerror or error}")
             else:
                 if log.start > start:  # overwritten meanwhile

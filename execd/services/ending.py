@@ -10,13 +10,14 @@ from concurrent.futures import Executor
 from typing import Final
 
 from execd.logs import WARNING, log
-from execd.posix import process
+from execd.posix import proc, process
 from execd.posix.poller import Poller
 from execd.posix.process import Process
 from execd.services.executions import Execution
 
 MAX_ROUNDS: Final = 50
 """Rounds of looking for survivors and killing them: a program that forks faster is given up on, loudly."""
+_BLIND_SECONDS: Final = 0.05  # until it is tried again to look for survivors
 _ROUND_SECONDS: Final = 1.0  # longest wait for the killed of one round to be gone
 
 
@@ -35,13 +36,21 @@ async def end(
         async with asyncio.timeout_at(deadline):
             await execution.wait_leader_ended()
     rest: list[tuple[int, int]] = []
+    blind = False
     for round_number in range(MAX_ROUNDS):
         leader_had_ended = execution.leader_ended
         try:
             rest = await loop.run_in_executor(executor, process.members, leader.pid, execution.id)
-        except OSError as error:  # no /proc, or no descriptor left: the group is all that can be ended
-            log.write(WARNING, "tree_unreadable", id=execution.id, error=str(error))
-            rest = []
+        except OSError as error:  # no /proc, or no descriptor left: the group can be ended without
+            if not blind:
+                blind = True
+                log.write(WARNING, "tree_unreadable", id=execution.id, error=str(error))
+            leader.signal_group(signal.SIGKILL)
+            await execution.wait_leader_ended()
+            if error.errno not in proc.BLIND:
+                break
+            await asyncio.sleep(_BLIND_SECONDS)
+            continue
         try:
             if leader_had_ended and not rest:
                 break

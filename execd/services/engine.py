@@ -34,6 +34,8 @@ from execd.settings import Settings
 SPAWN_THREADS: Final = 2
 """Threads that start processes. Two also make a fair queue of a burst; more gain nothing (measured)."""
 FILE_THREADS: Final = 4
+_HURRY_SECONDS: Final = 1.0
+"""How long a stop that was asked for twice waits for what it killed."""
 _LINGERING_FACTOR: Final = 4
 """Ended executions whose pipes are still held by a process they left: at most this times the running."""
 
@@ -57,6 +59,7 @@ class Engine:
         self._open = 0
         self._endings: set[Task[None]] = set()
         self.stopping = False
+        self._patience = settings.shutdown_timeout
         self.subreaper = libc.become_subreaper()
         # Not loop.add_signal_handler: uvloop keeps SIGCHLD for its own subprocesses, of which we have none.
         self._sigchld_before = signal.signal(signal.SIGCHLD, self._on_sigchld)
@@ -146,9 +149,18 @@ class Engine:
         for execution in running:
             self.end(execution, "shutdown")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.shutdown_timeout):
+            async with asyncio.timeout(self._patience):
                 for execution in running:
                     await execution.wait_exited()
+
+    def hurry(self) -> None:
+        """Kill what is still running after `stop`, and let that wait for little more."""
+        self._patience = _HURRY_SECONDS
+        for task in self._endings:
+            task.cancel()
+        for execution in self.records.all_running():
+            if execution.leader is not None:
+                self._begin_end(execution, execution.leader, 0.0)
 
     def close(self) -> None:
         """Give everything back. What still runs is killed; what ended executions left behind lives on."""
@@ -193,10 +205,13 @@ class Engine:
     def _force(self, execution: Execution, forced: Forced, reason: str) -> None:
         leader = execution.force(forced, reason)
         if leader is not None:
-            work = ending.end(execution, leader, self._settings.kill_grace, self.files, self._poller)
-            task = self._loop.create_task(work)
-            self._endings.add(task)
-            task.add_done_callback(self._ended)
+            self._begin_end(execution, leader, self._settings.kill_grace)
+
+    def _begin_end(self, execution: Execution, leader: Process, grace: float) -> None:
+        work = ending.end(execution, leader, grace, self.files, self._poller)
+        task = self._loop.create_task(work)
+        self._endings.add(task)
+        task.add_done_callback(self._ended)
 
     def _ended(self, task: Task[None]) -> None:
         self._endings.discard(task)

@@ -116,6 +116,11 @@ class Execution:
         return self.log.sealed_at is not None
 
     @property
+    def leader(self) -> Process | None:
+        """Its process, until it was reaped."""
+        return self._process
+
+    @property
     def drained(self) -> bool:
         """False if output was still coming when its stream had to end."""
         return self._drained if self._pipes is None else self._pipes.drained

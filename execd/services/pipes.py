@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from execd.posix.poller import Poller
+from execd.posix.process import waiting
 from execd.services.blocks import STDERR, STDOUT
 from execd.services.lines import LineAssembler
 from execd.services.output import OutputLog
@@ -39,6 +40,7 @@ class OutputPipes:
         "_loop",
         "_on_closed",
         "_open",
+        "_owed",
         "_paused",
         "_poller",
         "_settings",
@@ -63,6 +65,7 @@ class OutputPipes:
         self._poller = poller
         self._assemblers = (LineAssembler(settings.event_text), LineAssembler(settings.event_text))
         self._paused = False
+        self._owed: dict[int, int] = {}  # stream -> bytes written before the end that are still in its pipe
         self._finishing = False
         self._last_read = 0.0
         self._drain_deadline = 0.0
@@ -92,6 +95,8 @@ class OutputPipes:
                     pass
             self._relieve()
         if self._open:
+            if self._paused:
+                self._owed = {stream: waiting(fd) for stream, fd in self._open.items()}
             now = self._last_read = self._loop.time()
             self._drain_deadline = now + self._settings.drain_timeout
             self._arm_drain(self._settings.drain_quiet)
@@ -120,10 +125,13 @@ class OutputPipes:
             self._poller.unwatch(fd)
             os.close(fd)
             del self._open[stream]
+            self._owed.pop(stream, None)
             self._log.append(stream, self._assemblers[stream].flush(final=True))
             return False
         self._last_read = self._loop.time()
         self._log.append(stream, self._assemblers[stream].feed(data))
+        if self._owed:
+            self._owed[stream] = max(0, self._owed[stream] - len(data))
         return True
 
     def _on_held(self) -> None:
@@ -156,7 +164,8 @@ class OutputPipes:
             return
         if self._log.full:
             self._spool.relieve(self._log.memory_limit // 2)
-            return
+            if self._log.full:
+                return
         self._paused = False
         self._last_read = self._loop.time()
         for stream, fd in self._open.items():
@@ -171,18 +180,27 @@ class OutputPipes:
         # Some process still holds a pipe: one left in the background on purpose, perhaps for ever.
         self._drain_timer = None
         settings, now = self._settings, self._loop.time()
-        if self._paused:
-            # Not silence: a reader is slow, and it is owed all that was written.
+        if any(self._owed.values()):
+            # Not silence: a reader is slow, and it is owed all that was written before the end.
             self._drain_deadline = now + settings.drain_timeout
             self._arm_drain(settings.drain_quiet or HOLD_SECONDS)
-        elif now - self._last_read >= settings.drain_quiet:
-            self._seal()
+        elif not self._paused and now - self._last_read >= settings.drain_quiet and not self._read_both():
+            if self._open:
+                self._seal()
+            else:
+                self._close()
         elif now >= self._drain_deadline:
             self.drained = False
             self._seal()
         else:
-            quiet_at = self._last_read + settings.drain_quiet
+            quiet_at = self._drain_deadline if self._paused else self._last_read + settings.drain_quiet
             self._arm_drain(max(0.001, min(quiet_at, self._drain_deadline) - now))
+
+    def _read_both(self) -> bool:
+        # A busy loop may have been too late to read: that is no silence.
+        some = [self._read(stream) for stream in (STDOUT, STDERR)]
+        self._relieve()
+        return any(some)
 
     def _seal(self) -> None:
         for stream in (STDOUT, STDERR):

@@ -7,6 +7,7 @@ holds, and `Spool.fault` says so wherever the output is shown.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
@@ -23,6 +24,7 @@ SMALL_BYTES: Final = 64 * 1024
 """Output of a finished execution up to this size stays in memory..."""
 SMALL_TOTAL: Final = 8 * 1024 * 1024
 """...while all of it together is at most this; then the oldest goes to disk."""
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class StateDirectory:
@@ -123,7 +125,7 @@ class OutputStore:
     def drop_oldest(self) -> bool:
         """Drop the disk output of the execution that finished first; False if there is none."""
         for spool in self._finished:
-            if spool.accounted and not spool.being_read:
+            if spool.accounted and not spool.being_read and not spool.being_written:
                 spool.drop_disk("dropped to make room for newer output")
                 return True
         return False
@@ -162,12 +164,13 @@ class Spool:
     __slots__ = (
         "_closing",
         "_discarded",
+        "_flushed",
         "_in_memory",
         "_log",
         "_ring",
         "_store",
-        "_writing",
         "accounted",
+        "being_written",
         "fault",
     )
 
@@ -175,9 +178,10 @@ class Spool:
         self._store = store
         self._log = output
         self._ring = RingFile(store.directory.fd, name, max(1, store.capacity))
-        self._writing = False
+        self.being_written = False
         self._closing = False
         self._discarded = False
+        self._flushed = False
         self._in_memory = 0
         self.accounted = 0
         """Bytes on disk that the budget knows of."""
@@ -191,7 +195,7 @@ class Spool:
 
     def relieve(self, keep: int) -> None:
         """Start moving what the log has in memory beyond `keep` bytes to disk, if there is any."""
-        if self._writing:
+        if self.being_written or self._discarded:
             return
         start = self._log.memory_start
         buffers = self._log.overflow(keep)
@@ -204,7 +208,7 @@ class Spool:
         elif not store.make_room(min(size, store.capacity - self.accounted)):
             self._refused("the budget for output on disk is used up by running commands")
         else:
-            self._writing = True
+            self.being_written = True
             work = store.loop.run_in_executor(store.executor, self._write, start, buffers)
             work.add_done_callback(self._written)
 
@@ -227,13 +231,14 @@ class Spool:
 
     def flush(self) -> None:
         """Move all that is in memory to disk."""
+        self._flushed = True
         self._count(0)  # at once: nobody else need move for what is on its way
         self.relieve(0)
         self._settle()
 
     def drop_disk(self, why: str) -> None:
         """Delete what is on disk, and say so in `fault`."""
-        if self._writing:
+        if self.being_written:
             return
         self.fault = why
         self._log.drop_disk()
@@ -244,7 +249,7 @@ class Spool:
         self._closing = self._discarded = True
         self._count(0)
         self._store.forget(self)
-        if not self._writing:
+        if not self.being_written:
             self._remove()
 
     def _write(self, offset: int, buffers: list[bytes | bytearray]) -> None:
@@ -252,14 +257,15 @@ class Spool:
         self._ring.write(offset, buffers)
 
     def _written(self, work: Future[None]) -> None:
-        self._writing = False
+        self.being_written = False
         error = work.exception()
         if error is None:
             self._log.spilled()
             self._store.disk_bytes += self._ring.size - self.accounted
             self.accounted = self._ring.size
         else:
-            self._store.drop_oldest()
+            if isinstance(error, OSError) and error.errno in _NO_SPACE:
+                self._store.drop_oldest()
             self._refused(getattr(error, "strerror", None) or str(error))
         if self._discarded:
             self._remove()
@@ -271,16 +277,16 @@ class Spool:
         if self.fault is None:
             log.write(WARNING, "output_not_kept", reason=why)
         self.fault = why
-        if self._log.unread_overflow():
+        just_ended = self._closing and not self._flushed
+        if just_ended or self._log.unread_overflow():
             self._log.keep_overflow()
         else:
             self._log.drop_overflow()
-            if self.accounted:
-                self._remove()
+            self._remove()
 
     def _settle(self) -> None:
         # After the end: count what stays in memory, close the file; it is opened again to be read.
-        if self._closing and not self._writing:
+        if self._closing and not self.being_written:
             self._count(self._log.memory_bytes)
             self._ring.close()
 

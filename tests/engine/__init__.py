@@ -1,0 +1,1 @@
+"""The engine, proved from outside: real processes that misbehave, real faults."""
