@@ -21,7 +21,9 @@ GROUPS = {
     "rate": Group("commands at once; floor: two such loops side by side, summed", commands.rate),
     "delivery": Group("a line's way to the client; floor: through a bare pipe", delivery.delivery),
     "stream": Group("whole outputs; floor: the same command into `cat >/dev/null`", streaming.streaming),
-    "encoder": Group("time a line, in process; floor: orjson.dumps of a dict a line", encoding.encoding),
+    "encoder": Group(
+        "time a line, in process; floor: the same with orjson.dumps of a dict a line", encoding.encoding
+    ),
     "start": Group("from exec to answers; floor: the interpreter doing nothing", idle.start),
     "idle": Group("with nothing to do; no floor", idle.idle),
     "spawn": Group("the call that starts a process; floor: without the ballast", spawning.spawning),

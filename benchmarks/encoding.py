@@ -31,15 +31,17 @@ def encoding(suite: Suite) -> Iterator[Figure]:
             f"{mode} {frames.name}": partial(_timed, len(lines), partial(_ours, mode, frames, pieces))
             for mode, frames in cells
         }
-        found = interleaved(
-            suite.rounds + 2, floor=partial(_timed, len(lines), partial(_one_by_one, lines)), **measures
-        )
+        floors = {
+            f"floor {frames.name}": partial(_timed, len(lines), partial(_one_by_one, frames, lines))
+            for frames in (Framing.SSE, Framing.BARE)
+        }
+        found = interleaved(suite.rounds + 2, **floors, **measures)
         for cell in measures:
             yield Figure(
                 f"{name}, {cell}",
                 "ns",
                 median(found[cell], "ns"),
-                median(found["floor"], "ns"),
+                median(found[f"floor {cell.split()[1]}"], "ns"),
                 targets=T6,
                 runs=spread(found[cell], "ns"),
             )
@@ -79,12 +81,12 @@ def _ours(mode: str, frames: Framing, batches: list[list[Piece]]) -> int:
     return sum(len(encode(batch)) for batch in batches)
 
 
-def _one_by_one(lines: list[bytes]) -> int:
+def _one_by_one(frames: Framing, lines: list[bytes]) -> int:
     size = 0
     stamp = int(time.time() * 1000)
     for eid, line in enumerate(lines):
         event = {"type": "stdout", "text": line.decode("utf-8", "replace"), "timestamp": stamp, "eid": eid}
-        size += len(orjson.dumps(event) + b"\n\n")
+        size += len(frames.frame(orjson.dumps(event), eid))
     return size
 
 
