@@ -104,7 +104,10 @@ def members(leader: int, execution_id: str) -> list[tuple[int, int]]:
         OSError: there is no /proc, or no descriptor to look with.
     """
     entry = f"{MARK}={execution_id}".encode()
-    stats = {stat.pid: stat for stat in proc.processes()}
+    first = proc.read_stat(leader)
+    born = first.start if first is not None else 0
+    # Who was there before the leader cannot be its descendant, and need not be read any further.
+    stats = {stat.pid: stat for stat in proc.processes() if stat.start >= born}
     found = {
         stat.pid
         for stat in stats.values()
