@@ -152,10 +152,18 @@ def _hold(stat: proc.ProcessStat) -> int | None:
     return pidfd
 
 
-def kill(pidfd: int) -> bool:
-    """Send SIGKILL through a pidfd; False if the process is gone or not ours to signal."""
+def in_group(pid: int, group: int) -> bool:
+    """True if a process that somebody holds by a pidfd is in that process group."""
     try:
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        return os.getpgid(pid) == group
+    except ProcessLookupError:
+        return False
+
+
+def send(pidfd: int, number: int) -> bool:
+    """Send a signal through a pidfd; False if the process is gone or not ours to signal."""
+    try:
+        signal.pidfd_send_signal(pidfd, number)
     except (ProcessLookupError, PermissionError):
         return False
     return True

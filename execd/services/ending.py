@@ -55,9 +55,13 @@ async def end(
             if leader_had_ended and not rest:
                 break
             if round_number == 0:
+                for pid, pidfd in rest:
+                    if not process.in_group(pid, leader.pid):  # these have not been asked yet
+                        process.send(pidfd, signal.SIGTERM)
+                        process.send(pidfd, signal.SIGCONT)
                 await _wait_ended([pidfd for _, pidfd in rest], deadline, poller)
             leader.signal_group(signal.SIGKILL)
-            killed = [pidfd for _, pidfd in rest if process.kill(pidfd)]
+            killed = [pidfd for _, pidfd in rest if process.send(pidfd, signal.SIGKILL)]
             await execution.wait_leader_ended()
             await _wait_ended(killed, loop.time() + _ROUND_SECONDS, poller)
         finally:

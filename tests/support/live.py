@@ -95,7 +95,10 @@ class Daemon:
         return len(os.listdir(f"/proc/{self.pid}/task"))
 
     def children(self) -> list[int]:
-        return [int(p) for p in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+        files = Path(f"/proc/{self.pid}/task").glob(
+            "*/children"
+        )  # a child belongs to the thread that made it
+        return [int(pid) for file in files for pid in file.read_text().split()]
 
     def rss_bytes(self) -> int:
         line = next(x for x in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmRSS" in x)
