@@ -101,4 +101,4 @@ def show_duration(value: float) -> str:
     for unit, factor in (("h", 3600.0), ("m", 60.0), ("s", 1.0)):
         if value >= factor and value % factor == 0:
             return f"{int(value // factor)}{unit}"
-    return f"{value * 1000:g}ms"
+    return f"{value * 1000:.6f}".rstrip("0").rstrip(".") + "ms"

@@ -5,6 +5,7 @@ any thread.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import threading
 from collections.abc import Iterator, Sequence
@@ -17,17 +18,17 @@ class RingFile:
 
     The file is created 0600 and exclusively inside `directory_fd`, so a symlink put in its place is
     never followed. `close` keeps the file, `remove` unlinks it; both may be called at any time, also while
-    another thread reads or writes: its descriptor stays until it is done.
+    another thread reads or writes: that one goes on with a descriptor of its own.
     """
 
-    __slots__ = ("_capacity", "_closed", "_directory_fd", "_fd", "_lock", "_name", "_users", "size")
+    __slots__ = ("_capacity", "_closed", "_directory_fd", "_fd", "_lock", "_made", "_name", "size")
 
     def __init__(self, directory_fd: int, name: str, capacity: int) -> None:
         self._directory_fd = directory_fd
         self._name = name
         self._capacity = capacity
         self._fd = -1
-        self._users = 0
+        self._made = False
         self._closed = False
         self._lock = threading.Lock()
         self.size = 0
@@ -37,7 +38,7 @@ class RingFile:
         """Store `buffers`, one after the other, from `offset` on.
 
         Raises:
-            OSError: ENOSPC, EROFS, ... Nothing that was stored before is lost by it.
+            OSError: ENOSPC, EROFS, ... Some of it may have been written.
         """
         with self._descriptor(create=True) as fd:
             for buffer in buffers:
@@ -61,7 +62,7 @@ class RingFile:
                 position = offset % self._capacity
                 part = os.pread(fd, min(length, self._capacity - position), position)
                 if not part:
-                    raise OSError(5, "kept output was truncated from outside", self._name)
+                    raise OSError(errno.EIO, "kept output was truncated from outside", self._name)
                 parts.append(part)
                 offset += len(part)
                 length -= len(part)
@@ -71,34 +72,42 @@ class RingFile:
         """Give the descriptor back; from now on each read or write opens the file for itself alone."""
         with self._lock:
             self._closed = True
-            self._close_unused()
+            self._give_back()
 
     def remove(self) -> None:
         """Delete the file; a missing one is fine."""
-        self.close()
-        if self.size:
+        with self._lock:
+            self._give_back()
             self.size = 0
-            try:
-                os.unlink(self._name, dir_fd=self._directory_fd)
-            except OSError:
-                return  # gone with its directory, or the directory became read-only: nothing to do
+            if self._made:
+                self._made = False
+                # Gone with its directory, or the directory became read-only: nothing to do.
+                with contextlib.suppress(OSError):
+                    os.unlink(self._name, dir_fd=self._directory_fd)
 
     @contextlib.contextmanager
     def _descriptor(self, *, create: bool) -> Iterator[int]:
-        with self._lock:
-            if self._fd < 0:
-                new = create and not self.size
-                flags = _OPEN_FLAGS | os.O_CREAT | os.O_EXCL if new else _OPEN_FLAGS
-                self._fd = os.open(self._name, flags, 0o600, dir_fd=self._directory_fd)
-            self._users += 1
+        fd = self._open(create=create)
         try:
-            yield self._fd
+            yield fd
         finally:
-            with self._lock:
-                self._users -= 1
-                self._close_unused()
+            os.close(fd)
 
-    def _close_unused(self) -> None:
-        if self._closed and not self._users and self._fd >= 0:
+    def _open(self, *, create: bool) -> int:
+        with self._lock:
+            if self._fd >= 0:
+                return os.dup(self._fd)
+            if not self._made and not create:
+                raise FileNotFoundError(errno.ENOENT, "no output is kept", self._name)
+            flags = _OPEN_FLAGS if self._made else _OPEN_FLAGS | os.O_CREAT | os.O_EXCL
+            fd = os.open(self._name, flags, 0o600, dir_fd=self._directory_fd)
+            self._made = True
+            if self._closed:
+                return fd
+            self._fd = fd
+            return os.dup(fd)
+
+    def _give_back(self) -> None:
+        if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import os
 import signal
+import threading
 from asyncio import AbstractEventLoop, Task
 from collections.abc import Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import FrameType
 from typing import Final
@@ -48,7 +49,8 @@ class Engine:
         self._loop = loop
         self._environments = Environments(environ, settings.env_file or None)
         self._spawner: Spawner[tuple[Process, int]] = Spawner(loop, SPAWN_THREADS)
-        self.files: Executor = ThreadPoolExecutor(FILE_THREADS, "execd-file")
+        self.files = _running_threads(FILE_THREADS, "execd-file")
+        loop.set_default_executor(self.files)
         self._reaper = Reaper()
         self._poller = Poller(loop)
         self._oom = OomCounter()
@@ -117,7 +119,8 @@ class Engine:
         listed: bool,
     ) -> Execution:
         self._reaper.end_spawn(ticket, process.pid)
-        output = OutputLog(self._settings.output_memory, self._settings.output_disk)
+        settings = self._settings
+        output = OutputLog(settings.output_memory, settings.output_disk, settings.event_text)
         execution = Execution(
             execution_id,
             request.content,
@@ -233,3 +236,14 @@ class Engine:
             process.abandon()
             log.write(ERROR, "start_abandoned", pid=process.pid)
         self._reaper.end_spawn(ticket, None)
+
+
+def _running_threads(count: int, name: str) -> ThreadPoolExecutor:
+    """Threads that all run from the start. Where commands have taken the last process that may be had, no
+    thread can be started any more; ending those commands takes one.
+    """
+    executor = ThreadPoolExecutor(count, name)
+    together = threading.Barrier(count)
+    for _ in range(count):
+        executor.submit(together.wait)
+    return executor

@@ -33,6 +33,7 @@ class OutputLog:
     """
 
     __slots__ = (
+        "_block_limit",
         "_blocks",
         "_disk_limit",
         "_in_flight",
@@ -47,8 +48,12 @@ class OutputLog:
         "start",
     )
 
-    def __init__(self, memory_limit: int, disk_limit: int) -> None:
+    def __init__(self, memory_limit: int, disk_limit: int, event_limit: int = BLOCK_BYTES) -> None:
+        """`event_limit`: the bytes after which a longer line is split. Appends share a block only up to
+        there, so nothing follows a split in its block, and every reader splits alike.
+        """
         self.memory_limit = memory_limit
+        self._block_limit = min(BLOCK_BYTES, event_limit)
         self._disk_limit = disk_limit
         self._blocks: list[Block] = []
         self._index = Index()
@@ -102,7 +107,7 @@ class OutputLog:
         last = self._blocks[-1] if len(self._blocks) > self._in_flight else None
         if self.end == self.sealed_at:
             last = None  # a reader stops at the seal: no block may lie across it
-        if last and last.stream == stream and len(last.data) + size <= BLOCK_BYTES:
+        if last and last.stream == stream and len(last.data) + size < self._block_limit:
             if not isinstance(last.data, bytearray):
                 last.data = bytearray(last.data)
             last.data += data

@@ -54,9 +54,17 @@ def test_the_owner_hears_of_every_byte_read_and_every_reader_that_leaves() -> No
 
 def test_small_appends_of_one_stream_share_a_block_up_to_its_size() -> None:
     log = OutputLog(10 * BLOCK_BYTES, DISK)
-    for _ in range(BLOCK_BYTES + 1):
+    for _ in range(BLOCK_BYTES):
         log.append(STDOUT, b"x")
-    assert log.memory_bytes == BLOCK_BYTES + 1 + 2 * BLOCK_OVERHEAD
+    assert log.memory_bytes == BLOCK_BYTES + 2 * BLOCK_OVERHEAD
+
+
+def test_nothing_follows_a_split_line_in_its_block() -> None:
+    log = OutputLog(MEMORY, DISK, event_limit=64)
+    log.append(STDOUT, b"x" * 63)
+    log.append(STDOUT, b"y")
+    with log.reader() as reader:
+        assert [(piece.data, piece.block) for piece in reader.take(1000)] == [(b"x" * 63, 0), (b"y", 63)]
 
 
 def test_nobody_reads_and_there_is_no_disk_so_the_oldest_bytes_go() -> None:

@@ -1,0 +1,1 @@
+"""System calls, against the real system."""
