@@ -49,6 +49,7 @@ def leaks(suite: Suite) -> Iterator[Figure]:
         _run(suite, daemon, 100)
         yield from _waves(suite, daemon, "commands", _run, commands, commands)
     with execd("--max-records", "100") as daemon:  # few, so that the first wave's records are full-grown
+        _run(suite, daemon, 20)
         yield from _waves(suite, daemon, "clients that left", _leave, leavers // 2, leavers)
 
 
