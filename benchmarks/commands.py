@@ -98,8 +98,10 @@ def _load(suite: Suite, daemon: Daemon, at_once: int, count: int) -> Sample:
     before = daemon.usage()
     sample = dict(suite.tools.run("load", *daemon.at(request), at_once, count, 300, 0, 0))
     after = daemon.usage()
-    if sample["refused"]:
-        raise RuntimeError(f"{sample['refused']:.0f} of {count} commands were refused")
+    if sample["refused"] or (sample["broken"] and daemon is not suite.peer):
+        raise RuntimeError(
+            f"of {count} commands {sample['refused']:.0f} refused, {sample['broken']:.0f} broken off"
+        )
     if before and after:
         sample["cpu_ms"] = (after.cpu_seconds - before.cpu_seconds) / sample["count"] * 1e3
     return sample

@@ -169,6 +169,7 @@ def load(
         "rate": rate,
         "count": len(took),
         "refused": refused,
+        "broken": 0,
         "left": left,
         "seconds": seconds,
     }

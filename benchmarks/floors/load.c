@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
     long at_once = atol(argv[4]), count = atol(argv[5]), gap = atol(argv[7]), leave = atol(argv[8]);
     int64_t *took = calloc(count, sizeof *took), begun = now_ns(), until = begun + (int64_t)(atof(argv[6]) * 1e9);
     struct connection *all = calloc(at_once, sizeof *all);
-    long asked = 0, done = 0, refused = 0, rejoined = 0;
+    long asked = 0, done = 0, refused = 0, rejoined = 0, broken = 0;
     queue = epoll_create1(EPOLL_CLOEXEC);
     for (long i = 0; i < at_once && asked < count; i++, asked++) {
         join(all + i);
@@ -84,7 +84,13 @@ int main(int argc, char **argv) {
         for (int i = 0; i < ready; i++) {
             struct connection *c = events[i].data.ptr;
             ssize_t got = read(c->fd, buffer, sizeof buffer);
-            if (got <= 0) return fprintf(stderr, "closed in mid-answer\n"), 1;
+            if (got <= 0) { /* closed before the end: try again, but not for ever */
+                if (++broken > 100) return fprintf(stderr, "closed in mid-answer, again and again\n"), 1;
+                close(c->fd);
+                join(c);
+                ask(c);
+                continue;
+            }
             int ended = take(c, got, &refused);
             if (!ended && !(leave && c->body)) continue;
             took[done++] = now_ns() - c->sent;
@@ -102,7 +108,7 @@ int main(int argc, char **argv) {
     double seconds = (now_ns() - begun) / 1e9;
     qsort(took, done, sizeof *took, by_value);
     printf("{\"p50_ms\": %.4f, \"p99_ms\": %.4f, \"max_ms\": %.4f, \"rate\": %.2f, \"count\": %ld, \"refused\": %ld, "
-           "\"left\": %ld, \"seconds\": %.4f}\n",
+           "\"broken\": %ld, \"left\": %ld, \"seconds\": %.4f}\n",
            percentile_ms(took, done, 0.5), percentile_ms(took, done, 0.99), percentile_ms(took, done, 1),
-           done / seconds, done, refused, rejoined, seconds);
+           done / seconds, done, refused, broken, rejoined, seconds);
 }
