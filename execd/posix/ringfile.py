@@ -50,6 +50,10 @@ class RingFile:
                     offset += written
                     self.size = max(self.size, position + written)
 
+    def size_after(self, offset: int, length: int) -> int:
+        """What `size` will be once `length` bytes are stored from `offset` on."""
+        return min(self._capacity, max(self.size, offset % self._capacity + length))
+
     def read(self, offset: int, length: int) -> bytes:
         """`length` bytes from `offset`; the caller asks only for what is still kept.
 

@@ -65,11 +65,11 @@ class Readiness:
             return self._last
         if self._running is None:
             self._running = asyncio.create_task(self._check_all())
-        running = self._running
-        report = await asyncio.shield(running)
-        if self._running is running:
-            self._running = None
-        return report
+            self._running.add_done_callback(self._checked)
+        return await asyncio.shield(self._running)
+
+    def _checked(self, _: asyncio.Task[Report]) -> None:
+        self._running = None
 
     async def _check_all(self) -> Report:
         checks: dict[str, Callable[[], Awaitable[Check]]] = {
@@ -144,5 +144,5 @@ async def _bounded(check: Callable[[], Awaitable[Check]]) -> Check:
             return await check()
     except TimeoutError:
         return Check(False, f"no answer within {TIMEOUT:g} s")
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
         return Check(False, str(error))

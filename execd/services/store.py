@@ -184,7 +184,7 @@ class Spool:
         self._flushed = False
         self._in_memory = 0
         self.accounted = 0
-        """Bytes on disk that the budget knows of."""
+        """Bytes on disk, or on the way there, that the budget knows of."""
         self.fault: str | None = None
         """Why output that should have been kept was not; None: all is well."""
 
@@ -201,14 +201,15 @@ class Spool:
         buffers = self._log.overflow(keep)
         if not buffers:
             return
-        size = sum(map(len, buffers))
         store = self._store
+        growth = self._ring.size_after(start, sum(map(len, buffers))) - self.accounted
         if store.directory.fd < 0 or not store.capacity:
             self._refused(store.directory.problem or "output is not kept on disk (limit 0)")
-        elif not store.make_room(min(size, store.capacity - self.accounted)):
+        elif not store.make_room(growth):
             self._refused("the budget for output on disk is used up by running commands")
         else:
             self.being_written = True
+            self._account(self.accounted + growth)  # now: another spool must not count on the same room
             work = store.loop.run_in_executor(store.executor, self._write, start, buffers)
             work.add_done_callback(self._written)
 
@@ -258,31 +259,33 @@ class Spool:
 
     def _written(self, work: Future[None]) -> None:
         self.being_written = False
-        error = work.exception()
+        self._account(self._ring.size)
+        error, kept = work.exception(), False
         if error is None:
             self._log.spilled()
-            self._store.disk_bytes += self._ring.size - self.accounted
-            self.accounted = self._ring.size
         else:
             if isinstance(error, OSError) and error.errno in _NO_SPACE:
                 self._store.drop_oldest()
-            self._refused(getattr(error, "strerror", None) or str(error))
+            kept = self._refused(getattr(error, "strerror", None) or str(error))
         if self._discarded:
             self._remove()
             return
         self._settle()
-        self._log.note_progress()
+        if not kept:  # else the next try is due when a reader has read: at once, it would fail again
+            self._log.note_progress()
 
-    def _refused(self, why: str) -> None:
+    def _refused(self, why: str) -> bool:
+        """The disk does not take what the log gave; True if that stays in memory for a reader."""
         if self.fault is None:
             log.write(WARNING, "output_not_kept", reason=why)
         self.fault = why
         just_ended = self._closing and not self._flushed
         if just_ended or self._log.unread_overflow():
             self._log.keep_overflow()
-        else:
-            self._log.drop_overflow()
-            self._remove()
+            return True
+        self._log.drop_overflow()
+        self._remove()
+        return False
 
     def _settle(self) -> None:
         # After the end: count what stays in memory, close the file; it is opened again to be read.
@@ -294,7 +297,10 @@ class Spool:
         self._store.in_memory(self, self._in_memory, in_memory)
         self._in_memory = in_memory
 
+    def _account(self, size: int) -> None:
+        self._store.disk_bytes += size - self.accounted
+        self.accounted = size
+
     def _remove(self) -> None:
-        self._store.disk_bytes -= self.accounted
-        self.accounted = 0
+        self._account(0)
         self._ring.remove()
