@@ -66,8 +66,8 @@ def decide(status: ExitStatus, forced: Forced | None, reason: str | None, *, oom
 
 
 def signal_name(number: int) -> str:
-    """`SIGKILL` for 9; real-time signals as `SIGRTMIN+n`."""
+    """`SIGKILL` for 9; real-time signals as `SIGRTMIN+1`."""
     try:
         return Signals(number).name
     except ValueError:
-        return f"SIGRTMIN+{number - Signals.SIGRTMIN}"
+        return f"SIGRTMIN{number - Signals.SIGRTMIN:+d}"

@@ -9,8 +9,8 @@ from execd.errors import CommandNotFound
 from execd.services.executions import Execution
 from execd.settings import Settings
 
-_BEING_READ_SECONDS: Final = 60.0
-"""A record that somebody reads just when it expires is kept this much longer."""
+_BEING_READ_SECONDS: Final = (1.0, 60.0)
+"""A record that somebody reads just when it expires is kept for its time once more, within these bounds."""
 
 
 class Records:
@@ -21,6 +21,7 @@ class Records:
     def __init__(self, settings: Settings, loop: AbstractEventLoop) -> None:
         self._retention = settings.retention
         self._limit = settings.max_records
+        self._extension = min(max(self._retention, _BEING_READ_SECONDS[0]), _BEING_READ_SECONDS[1])
         self._loop = loop
         self._all: dict[str, Execution] = {}
         self._unlisted: set[str] = set()
@@ -89,7 +90,7 @@ class Records:
                 break
             if self._all[execution_id].log.attached:
                 del self._finished[execution_id]
-                self._finished[execution_id] = now + _BEING_READ_SECONDS
+                self._finished[execution_id] = now + self._extension
             else:
                 self._forget(execution_id)
         self._arm()
