@@ -48,7 +48,7 @@ def rate(suite: Suite) -> Iterator[Figure]:
     with execd() as daemon:
         _load(suite, daemon, 4, 50)
         for at_once in (1, 10, 16, 100):
-            count = suite.scaled(1000 if at_once > 1 else 500, 300 if at_once > 1 else 150)
+            count = suite.scaled(1000 if at_once > 1 else 500, 200 if at_once > 1 else 100)
             found = interleaved(
                 suite.rounds,
                 floor=partial(_two_floors, suite, count // 2),

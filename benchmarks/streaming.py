@@ -72,8 +72,8 @@ def _outputs(suite: Suite, part: int = 1) -> list[Output]:
     """What is streamed; `part` 20: a twentieth of it."""
     numbers = suite.scaled(5_000_000, 2_000_000) // part
     ys = suite.scaled(2_000_000, 1_000_000) // part
-    raw = suite.scaled(150_000_000, 30_000_000) // part
-    zeros = (suite.scaled(1024, 64) << 20) // part
+    raw = suite.scaled(150_000_000, 15_000_000) // part
+    zeros = (suite.scaled(1024, 40) << 20) // part
     coded = -(-zeros // 3) * 4
     rows = -(-coded // _BASE64_LINE)
     return [
