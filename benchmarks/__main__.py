@@ -56,7 +56,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--only", action="append", choices=list(GROUPS), help="a group; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="smaller runs: under a minute, noisier")
+    parser.add_argument("--quick", action="store_true", help="smaller runs: about a minute, noisier")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     return parser.parse_args()
 
