@@ -19,10 +19,14 @@ from collections.abc import Mapping
 
 FILE_LIMIT = 1024 * 1024
 """Bytes read of the file; what is beyond is not used."""
+EXPANSION_LIMIT = 1024 * 1024
+"""Characters that replace `$NAME` in one file; then the rest stays as it is. A few lines that double each
+other would otherwise fill the memory.
+"""
 
 _KEY = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)=")
 _SINGLE = re.compile(r"'([^']*)'[ \t]*(?=\r?\n|\r?\Z)")
-_DOUBLE = re.compile(r'"((?:[^"\\]|\\.)*)"[ \t]*(?=\r?\n|\r?\Z)', re.DOTALL)
+_DOUBLE = re.compile(r'"((?:[^"\\]++|\\.)*+)"[ \t]*(?=\r?\n|\r?\Z)', re.DOTALL)
 _LINE = re.compile(r"[^\n]*")
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 _IN_QUOTES = re.compile(r'\\([\\"$nrt])|' + _VARIABLE.pattern)
@@ -50,10 +54,16 @@ def read(path: str) -> str:
 def parse(text: str, base: Mapping[str, str]) -> dict[str, str]:
     """The variables that `text` sets; `$NAME` looks at earlier lines first, then at `base`."""
     found: dict[str, str] = {}
+    room = EXPANSION_LIMIT
 
     def variable(match: re.Match[str]) -> str:
+        nonlocal room
         name = match.group(match.lastindex or 0)
-        return found.get(name, base.get(name, match[0]))
+        value = found.get(name, base.get(name, match[0]))
+        if len(value) > room:
+            return match[0]
+        room -= len(value)
+        return value
 
     def quoted(match: re.Match[str]) -> str:
         if match[1]:
@@ -73,7 +83,7 @@ def parse(text: str, base: Mapping[str, str]) -> dict[str, str]:
         else:
             match = _LINE.match(text, key.end())
             assert match is not None
-            value = _VARIABLE.sub(variable, match[0].strip())
+            value = _VARIABLE.sub(variable, match[0].strip(" \t\r"))
         if "\0" not in value:
             found[key[1]] = value
         position = _LINE.match(text, match.end()).end() + 1  # type: ignore[union-attr]

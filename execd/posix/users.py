@@ -36,7 +36,7 @@ class _Table:
             version = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
             if version != self._version:
                 with open(self._path, encoding="utf-8", errors="surrogateescape") as file:
-                    lines = file.read(FILE_LIMIT).splitlines()
+                    lines = file.read(FILE_LIMIT).split("\n")
                 self._rows = [line.split(":") for line in lines if not line.startswith("#")]
                 self._version = version
         except OSError:
