@@ -62,11 +62,14 @@ class StateDirectory:
             os.close(fd)
             raise
         self.fd, self._lock = fd, lock
-        for name in os.listdir(fd):
+        self._clear()
+
+    def _clear(self) -> None:
+        for name in os.listdir(self.fd):
             if name.endswith((".out", ".probe")):
                 with contextlib.suppress(OSError):
-                    if stat.S_ISREG(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
-                        os.unlink(name, dir_fd=fd)
+                    if stat.S_ISREG(os.stat(name, dir_fd=self.fd, follow_symlinks=False).st_mode):
+                        os.unlink(name, dir_fd=self.fd)
 
     def probe(self) -> None:
         """Write, sync and rename a file, as keeping output needs it.
@@ -86,7 +89,10 @@ class StateDirectory:
         os.unlink("b.probe", dir_fd=self.fd)
 
     def close(self) -> None:
-        """Give lock and descriptors back."""
+        """Leave no output behind; give lock and descriptors back."""
+        if self.fd >= 0:
+            with contextlib.suppress(OSError):  # the directory is gone
+                self._clear()
         for fd in (self.fd, self._lock):
             if fd >= 0:
                 os.close(fd)

@@ -95,9 +95,8 @@ class Daemon:
         return len(os.listdir(f"/proc/{self.pid}/task"))
 
     def children(self) -> list[int]:
-        files = Path(f"/proc/{self.pid}/task").glob(
-            "*/children"
-        )  # a child belongs to the thread that made it
+        # A child is listed with the thread that made it.
+        files = Path(f"/proc/{self.pid}/task").glob("*/children")
         return [int(pid) for file in files for pid in file.read_text().split()]
 
     def rss_bytes(self) -> int:
