@@ -30,6 +30,7 @@ _DEL: Final = b"\x7f"
 _SUFFIX_DIGITS: Final = 4
 _SUFFIXES: Final = 10**_SUFFIX_DIGITS
 _STRIP_BYTES: Final = 8 * 1024  # encoded at once: what fits the CPU's cache (measured)
+_SHORT_LINE: Final = 32  # bytes; of two ways to encode many lines, each is faster on its side (measured)
 _NAMES: Final = ("stdout", "stderr")
 
 
@@ -90,6 +91,13 @@ def _sound(value: Any) -> Any:
     return [_sound(item) for item in value] if isinstance(value, list) else value
 
 
+def _quoted(data: bytes) -> bytes:
+    """Output as a JSON string; bytes that are no UTF-8 become U+FFFD."""
+    if data.isascii():
+        return orjson.dumps(data.decode("ascii"))
+    return encode_basestring_ascii(data.decode("utf-8", "replace")).encode()
+
+
 def milliseconds() -> int:
     """Now, as `timestamp` fields have it."""
     return int(time.time() * 1000)
@@ -126,6 +134,14 @@ def _joined(pieces: list[Piece]) -> Piece:
     return Piece(pieces[0].stream, data, pieces[-1].end, pieces[0].block)
 
 
+_AROUND: Final = {
+    Framing.SSE: (b"id: ", b"}\n\n"),
+    Framing.NDJSON: (b"", b"}\n"),
+    Framing.BARE: (b"", b"}\n\n"),
+}
+"""What a line's event begins and ends with."""
+
+
 class KeepEncoder:
     """Events of whole lines with their ends, at most `limit` bytes of output each."""
 
@@ -148,12 +164,10 @@ class KeepEncoder:
         return b"".join(out)
 
     def _one(self, stream: int, data: bytes, end: int, stamp: int) -> bytes:
-        text = data.decode("utf-8", "replace")
-        quoted = orjson.dumps(text) if data.isascii() else encode_basestring_ascii(text).encode()
         eid = end + OUTPUT_EID
         json = b'{"type":"%b","text":%b,"timestamp":%d,"eid":%d}' % (
             _NAMES[stream].encode(),
-            quoted,
+            _quoted(data),
             stamp,
             eid,
         )
@@ -200,40 +214,70 @@ class StripEncoder:
     def _batch(self, stream: int, data: bytes, stamp: int) -> bytes:
         if data[-1:] == b"\n":
             data = data[:-1]
-        count = data.count(b"\n") + 1
-        first = self._block + OUTPUT_EID + self._lines + 1
         if _DEL in data or len(data) > min(_STRIP_BYTES, self._limit) or not data.isascii():
             return self._slowly(stream, data, stamp)
+        count = data.count(b"\n") + 1
+        first = self._block + OUTPUT_EID + self._lines + 1
         self._lines += count
         prefix, suffix = divmod(first, _SUFFIXES)
-        eids: list[bytes] | list[int]
         if suffix + count <= _SUFFIXES:
             eids = _suffixes(prefix > 0)[suffix : suffix + count]
-            eid = b"%d%%b" % prefix if prefix else b"%b"
+            fixed = b"%d" % prefix if prefix else b""
         else:
-            eids, eid = list(range(first, first + count)), b"%d"
+            eids, fixed = [b"%d" % eid for eid in range(first, first + count)], b""
+        before, after = _AROUND[self._framing]
         head = b'{"type":"%b","text":"' % _NAMES[stream].encode()
-        tail = b'","timestamp":%d,"eid":%b}' % (stamp, eid)
-        before, after = {
-            Framing.SSE: (b"id: %b\ndata: " % eid, b"\n\n"),
-            Framing.NDJSON: (b"", b"\n"),
-            Framing.BARE: (b"", b"\n\n"),
-        }[self._framing]
-        head, tail = before + head, tail + after
+        tail = b'","timestamp":%d,"eid":%b' % (stamp, fixed)
         # Escaping leaves DEL alone, so every DEL is a line's end: one pass in C for all the lines.
         body = orjson.dumps(data.replace(b"\n", _DEL).decode("ascii"))[1:-1]
+        if self._framing is Framing.SSE:
+            before, head = before + fixed, b"\ndata: " + head
+        if len(data) < count * _SHORT_LINE:
+            return self._by_template(body, eids, before, head, tail, after)
+        return self._by_parts(body, eids, before, head, tail, after)
+
+    # An event is: before, its eid if SSE, head, the line, tail, its eid, after. Both ways give the same.
+
+    def _by_template(
+        self, body: bytes, eids: list[bytes], before: bytes, head: bytes, tail: bytes, after: bytes
+    ) -> bytes:
+        """The faster way for short lines."""
+        sse = self._framing is Framing.SSE
         if b"%" in body:
             body = body.replace(b"%", b"%%")
-        template = head + body.replace(_DEL, tail + head) + tail
-        if self._framing is Framing.SSE:
-            doubled: list[Any] = [None] * (2 * count)
+        start = before + (b"%b" if sse else b"") + head
+        end = tail + b"%b" + after
+        template = start + body.replace(_DEL, end + start) + end
+        if sse:
+            doubled = [b""] * (2 * len(eids))
             doubled[0::2] = doubled[1::2] = eids
-            out = template % tuple(doubled)
-        else:
-            out = template % tuple(eids)
-        if not data or data[0] == 10 or data[-1] == 10 or b"\n\n" in data:  # an empty line somewhere
+            eids = doubled
+        out = template % tuple(eids)
+        if body[:1] in (b"", _DEL) or body[-1:] == _DEL or b"\x7f\x7f" in body:  # an empty line somewhere
             out = out.replace(b'"text":"",', b'"text":"\\n",')
         return out
+
+    def _by_parts(
+        self, body: bytes, eids: list[bytes], before: bytes, head: bytes, tail: bytes, after: bytes
+    ) -> bytes:
+        """The faster way for long lines."""
+        lines = body.split(_DEL)
+        if b"" in lines:
+            lines = [line or b"\\n" for line in lines]
+        count = len(lines)
+        if self._framing is Framing.SSE:
+            joint = [after + before] * count
+            joint[0] = before
+            parts = [b""] * (6 * count)
+            parts[0::6], parts[1::6], parts[2::6] = joint, eids, [head] * count
+            parts[3::6], parts[4::6], parts[5::6] = lines, [tail] * count, eids
+        else:
+            parts = [b""] * (4 * count)
+            joint = [after + head] * count
+            joint[0] = head
+            parts[0::4], parts[1::4], parts[2::4], parts[3::4] = joint, lines, [tail] * count, eids
+        parts.append(after)
+        return b"".join(parts)
 
     def _slowly(self, stream: int, data: bytes, stamp: int) -> bytes:
         out = []
@@ -244,7 +288,7 @@ class StripEncoder:
                 cut = len(rest) if len(rest) <= self._limit else text_cut(rest, self._limit)
                 self._lines += 1
                 eid = self._block + OUTPUT_EID + self._lines
-                text = encode_basestring_ascii(rest[:cut].decode("utf-8", "replace") or "\n").encode()
+                text = _quoted(rest[:cut] or b"\n")
                 json = b'{"type":"%b","text":%b,"timestamp":%d,"eid":%d}' % (name, text, stamp, eid)
                 out.append(self._framing.frame(json, eid))
                 rest = rest[cut:]
