@@ -200,7 +200,8 @@ class Engine:
         self._loop.call_soon(self._reaper.sweep)
 
     def _launch(self, request: Launch, execution_id: str) -> tuple[Process, int]:
-        return launch(request, execution_id, self._environments), self._oom.read()
+        oom_before = self._oom.read()  # before: it may be struck at once
+        return launch(request, execution_id, self._environments), oom_before
 
     def _timed_out(self, execution: Execution) -> None:
         self._force(execution, "timed_out", "timeout")

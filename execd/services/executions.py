@@ -117,8 +117,8 @@ class Execution:
 
     @property
     def leader(self) -> Process | None:
-        """Its process, until it was reaped."""
-        return self._process
+        """Its process, after `force` and until it was reaped."""
+        return None if self._ending is None else self._process
 
     @property
     def drained(self) -> bool:

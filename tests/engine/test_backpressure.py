@@ -84,7 +84,7 @@ def test_one_stalled_client_does_not_hold_up_another() -> None:
 
 def test_both_streams_of_a_command_share_one_bound() -> None:
     with daemon("--output-memory", "256KiB", "--output-disk", "0") as own:
-        with connection(own, command="yes >&2 & yes & wait", timeout=4000) as sock:
+        with connection(own, command="yes >&2 & yes & wait", timeout=2000) as sock:
             command = command_id(read_until(sock, b"\r\n\r\n"))
             _settled(own, command)
             assert b'"timed_out"' in read_until(sock, b"0\r\n\r\n")

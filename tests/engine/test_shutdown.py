@@ -9,7 +9,7 @@ import time
 import httpx
 import pytest
 
-from tests.support.following import first, following, printed_pids
+from tests.support.following import command_id, connection, first, following, printed_pids, read_until
 from tests.support.live import Daemon, alive, daemon, wait_until
 from tests.support.programs import ESCAPES_AND_IGNORES_TERM, IGNORES_TERM
 
@@ -79,6 +79,17 @@ def test_a_stop_is_over_when_its_time_is_up() -> None:
         assert own.stop(seconds=30) == 0
         assert time.monotonic() - started < 15
         wait_until(lambda: not alive(pid), 2, "the end of what was killed")
+
+
+def test_a_client_that_does_not_read_does_not_hold_up_a_stop() -> None:
+    with daemon() as own, connection(own, command="echo $$; yes") as sock:
+        command = command_id(read_until(sock, b"\r\n\r\n"))
+        wait_until(
+            lambda: own.status(command)["output"]["stdout_bytes"] > 10_000_000, 20, "a full connection"
+        )
+        started = time.monotonic()
+        assert own.stop(seconds=30) == 0
+        assert time.monotonic() - started < 12
 
 
 def test_what_ended_commands_left_behind_lives_on() -> None:
