@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 
 from execd.posix import libc
 from execd.posix.reaper import Reaper
@@ -24,6 +23,17 @@ def wait_ended(pid: int) -> None:
 
 def exists(pid: int) -> bool:
     return os.path.exists(f"/proc/{pid}")
+
+
+def sweep_until(reaper: Reaper, reaped: int) -> None:
+    """As on SIGCHLD, until that many orphans are gone."""
+
+    def swept() -> bool:
+        reaper.sweep()
+        return reaper.reaped >= reaped
+
+    wait_until(swept, what="the orphans to be reaped")
+    assert reaper.reaped == reaped
 
 
 def children_keep_their_owner() -> None:
@@ -64,10 +74,9 @@ def test_a_child_that_ends_before_its_pid_is_known_is_no_orphan() -> None:
 def orphans() -> None:
     assert libc.become_subreaper()
     reaper = Reaper()
-    signal.signal(signal.SIGCHLD, lambda *_: reaper.sweep())
     owned = os.posix_spawn("/bin/sh", ["sh", "-c", "for i in 1 2 3 4 5; do (true &) ; done; read x"], {})
     reaper.end_spawn(reaper.begin_spawn(), owned)
-    wait_until(lambda: reaper.reaped == 5, what="the orphans to be reaped")
+    sweep_until(reaper, 5)
     os.kill(owned, signal.SIGKILL)
     wait_ended(owned)
     orphan = child()
@@ -75,8 +84,8 @@ def orphans() -> None:
     reaper.sweep()  # the owned zombie may stand before it
     os.waitpid(owned, 0)
     reaper.release(owned)
-    wait_until(lambda: not exists(orphan))
-    assert reaper.reaped == 6
+    sweep_until(reaper, 6)
+    assert not exists(orphan)
 
 
 def test_orphans_are_reaped_also_behind_a_child_that_has_an_owner() -> None:
@@ -107,9 +116,7 @@ def abandoned() -> None:
     ticket = reaper.begin_spawn()
     pid = child()
     reaper.end_spawn(ticket, None)  # its request was given up
-    deadline = time.monotonic() + 10
-    while exists(pid) and time.monotonic() < deadline:
-        reaper.sweep()
+    sweep_until(reaper, 1)
     assert not exists(pid)
 
 
