@@ -10,6 +10,8 @@ import shlex
 import shutil
 import signal
 import subprocess
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -26,7 +28,60 @@ _READ_SCRIPT: Final = 'eval "$({cat} || echo exit 126)" </dev/null'
 """How a script that is too long for one argument is run: the shell reads it from its stdin, a memfd."""
 
 _shells: dict[str, str] = {}  # the shell found last, by the PATH it was found with
-_original_nofile = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+class DescriptorLimit:
+    """Ours is as high as it may be; that of children is the one we were started with."""
+
+    def __init__(self) -> None:
+        self.original = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._raised = False
+        self._starting = 0
+        self._lock = threading.Lock()
+
+    def raise_ours(self) -> None:
+        """From now on. No effect if it is as high already."""
+        soft, hard = self.original
+        if soft != hard:
+            self._raised = self._set(hard)
+
+    @contextlib.contextmanager
+    def for_child(self, newest_fd: int) -> Iterator[None]:
+        """While in it, what is started gets the original limit.
+
+        posix_spawn has no way to set one, and a program may look at its own at once. So ours is lowered
+        meanwhile, unless `newest_fd`, the descriptor opened last, says that we may need more.
+        """
+        soft, hard = self.original
+        lower = self._raised and newest_fd < soft // 2
+        if lower:
+            with self._lock:
+                self._starting += 1
+                self._set(soft)
+        try:
+            yield
+        finally:
+            if lower:
+                with self._lock:
+                    self._starting -= 1
+                    if not self._starting:
+                        self._set(hard)
+
+    def restore_of(self, pid: int) -> None:
+        """For a child that was started without `for_child` being able to lower ours."""
+        if self._raised:
+            with contextlib.suppress(OSError, ValueError):  # gone already, or another user's by now
+                resource.prlimit(pid, resource.RLIMIT_NOFILE, self.original)
+
+    def _set(self, soft: int) -> bool:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, self.original[1]))
+            return True
+        return False
+
+
+descriptor_limit: Final = DescriptorLimit()
+"""A process has one."""
 
 
 class SpawnError(Exception):
@@ -51,9 +106,7 @@ class Request:
 
 def raise_descriptor_limit() -> None:
     """Use all the descriptors that we may; children get the limit that we were started with."""
-    _, hard = _original_nofile
-    with contextlib.suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    descriptor_limit.raise_ours()
 
 
 def hold_sigchld() -> None:
@@ -138,7 +191,8 @@ def spawn(request: Request) -> Process:
             raise SpawnError(error, "pipe", "stdin and pipes") from error
         os.set_blocking(out, False)
         os.set_blocking(err, False)
-        pid = _start(request, program, argv, (stdin, child_out, child_err))
+        with descriptor_limit.for_child(child_err):
+            pid = _start(request, program, argv, (stdin, child_out, child_err))
         always.close()  # makes sure of a free descriptor: what has started must not be called a failure
         try:
             pidfd = os.pidfd_open(pid)
@@ -148,9 +202,7 @@ def spawn(request: Request) -> Process:
             raise SpawnError(error, "spawn", program) from error
         on_failure.pop_all()
     _prefer_child_for_oom(pid)
-    with contextlib.suppress(OSError, ValueError):
-        # A moment late by design: no hook runs between vfork and exec. Another user's process: EPERM.
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, _original_nofile)
+    descriptor_limit.restore_of(pid)
     return Process(pid, pidfd, out, err)
 
 
@@ -182,7 +234,7 @@ def _start_as(request: Request, program: str, argv: list[str], fds: tuple[int, i
         for number in signal.valid_signals():
             if signal.getsignal(number) is signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_NOFILE, _original_nofile)
+        resource.setrlimit(resource.RLIMIT_NOFILE, descriptor_limit.original)
         if request.cwd is not None:
             os.chdir(request.cwd)
 

@@ -108,11 +108,11 @@ def test_a_client_that_is_done_sending_gets_its_answer(live: Daemon, route: str)
 def test_keep_alive_is_as_long_as_it_is_set() -> None:
     with daemon("--keep-alive", "1s") as running:
         with connection(running.port) as never_used, connection(running.port) as used:
+            began = time.monotonic()
             used.send(request("GET", "/ping"))
             assert used.answer().status == 200
-            began = time.monotonic()
             assert used.closed()
-            assert 0.8 < time.monotonic() - began < 10
+            assert 1 <= time.monotonic() - began < 10
             assert never_used.closed()
         with connection(running.port) as conn:
             conn.send(command("sleep 1.5; echo still here"))  # silence of a stream is not idleness

@@ -16,8 +16,8 @@ from tests.support.live import Daemon, daemon, text
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[Daemon]:
-    flags = ["--ping-interval", "200ms", "--event-text", "64", "--kill-grace", "400ms"]
-    with daemon(*flags, "--drain-quiet", "100ms", "--drain-timeout", "600ms") as running:
+    flags = ["--ping-interval", "500ms", "--event-text", "64", "--kill-grace", "400ms"]
+    with daemon(*flags, "--drain-quiet", "300ms", "--drain-timeout", "900ms") as running:
         yield running
 
 
@@ -44,7 +44,7 @@ def test_a_character_is_not_cut_where_an_event_is(quick: Daemon) -> None:
 def test_silence_is_broken_by_pings(quick: Daemon) -> None:
     events = quick.events({"command": "sleep 1.5; echo late"})
     kinds = [event["type"] for event in events]
-    assert 3 <= kinds.count("ping") <= 8
+    assert kinds.count("ping") >= 2
     assert kinds[-2:] == ["stdout", "execution_complete"]
     assert all("eid" not in event for event in events if event["type"] == "ping")
 
@@ -55,34 +55,34 @@ def test_the_default_ping_comes_before_three_seconds_are_over(live: Daemon) -> N
 
 
 def test_no_ping_while_there_is_output(quick: Daemon) -> None:
-    events = quick.events({"command": "for i in $(seq 40); do echo $i; sleep 0.02; done"})
+    events = quick.events({"command": "for i in $(seq 50); do echo $i; sleep 0.02; done"})
     assert [e["type"] for e in events].count("ping") <= 1  # a busy machine may pause us once
 
 
 def test_a_quiet_process_left_behind_does_not_hold_the_stream(quick: Daemon) -> None:
-    with left_behind(quick, "sleep 60 & echo $!") as (events, seconds):
+    with left_behind(quick, "sleep 60 & echo $! >&2") as (events, seconds):
         assert events[-1]["type"] == "execution_complete"
         assert events[-1]["drained"] is True
         assert seconds < 5
 
 
 def test_a_noisy_process_left_behind_is_cut_off_and_that_is_said(quick: Daemon) -> None:
-    noise = "(while :; do echo noise; sleep 0.02; done) & echo $!"
+    noise = "(while :; do echo noise; sleep 0.02; done) & echo $! >&2"
     with left_behind(quick, noise) as (events, seconds):
         assert events[-1]["type"] == "execution_complete"
         assert events[-1]["drained"] is False
         assert events[-1]["outcome"] == {"kind": "exited", "code": 0}
         assert "noise\n" in text(events)
-        assert 0.5 < seconds < 6
+        assert 0.9 <= seconds < 8
 
 
 @contextlib.contextmanager
 def left_behind(running: Daemon, command_text: str) -> Iterator[tuple[list[dict[str, object]], float]]:
-    """Run a command that first prints the pid of what it leaves; that is ended after the block."""
+    """Run a command that says on stderr which pid it leaves; that is ended after the block."""
     began = time.monotonic()
     events = running.run(command_text)
     seconds = time.monotonic() - began
-    pid = int(text(events).split()[0])
+    pid = int(text(events, "stderr"))
     try:
         os.kill(pid, 0)  # it is still there
         yield events, seconds
@@ -104,19 +104,19 @@ def test_a_command_that_ignores_term_is_killed_after_the_grace(quick: Daemon) ->
         assert b'"signal":"SIGKILL"' in b"".join(chunks)
 
 
-def test_a_command_that_ends_within_the_grace_has_its_last_word(quick: Daemon) -> None:
+def test_a_command_that_ends_within_the_grace_has_its_last_word(live: Daemon) -> None:
     polite = "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.02; done"
-    with connection(quick.port) as conn:
+    with connection(live.port) as conn:
         conn.send(command(polite))
         command_id = dict(conn.head()[1])["x-execd-command-id"]
         chunks = conn.chunks()
         while b"ready" not in next(chunks):
             pass
-        quick.client.delete("/command", params={"id": command_id})
+        live.client.delete("/command", params={"id": command_id})
         rest = b"".join(chunks)
         assert b"bye" in rest
         assert b'"evalue":"5"' in rest
-    assert quick.status(command_id)["outcome"] == {"kind": "interrupted", "code": 5, "reason": "request"}
+    assert live.status(command_id)["outcome"] == {"kind": "interrupted", "code": 5, "reason": "request"}
 
 
 def test_no_grace_at_all_is_a_kill_at_once() -> None:

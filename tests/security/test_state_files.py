@@ -16,7 +16,7 @@ from tests.support.live import Daemon, daemon, text, wait_until
 BIG = "head -c 3000000 /dev/zero | tr '\\0' a; echo 'the end'"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def keeping() -> Iterator[Daemon]:
     """A daemon that moves output to disk early, and whose files others could reach."""
     with open_directory(mode=0o777) as directory:
