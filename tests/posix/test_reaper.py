@@ -74,7 +74,9 @@ def test_a_child_that_ends_before_its_pid_is_known_is_no_orphan() -> None:
 def orphans() -> None:
     assert libc.become_subreaper()
     reaper = Reaper()
-    owned = os.posix_spawn("/bin/sh", ["sh", "-c", "for i in 1 2 3 4 5; do (true &) ; done; read x"], {})
+    owned = os.posix_spawn(
+        "/bin/sh", ["sh", "-c", "for i in 1 2 3 4 5; do (true &) ; done; exec sleep 60"], os.environ
+    )
     reaper.end_spawn(reaper.begin_spawn(), owned)
     sweep_until(reaper, 5)
     os.kill(owned, signal.SIGKILL)
