@@ -290,7 +290,7 @@ def from_sources(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
         if name == "version":
             raise VersionRequested
         if name not in by_flag:
-            raise SettingError(f"unknown flag --{name}; execd --help lists them")
+            raise SettingError(f"unknown flag {'--' + name[:80]!r}; execd --help lists them")
         if not has_value:
             if not arguments:
                 raise SettingError(f"flag --{name} needs a value")

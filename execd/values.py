@@ -79,7 +79,7 @@ def log_level(text: str) -> int:
 
 
 def jupyter_host(text: str) -> str:
-    if not text.startswith(("http://", "https://")):
+    if text and not text.startswith(("http://", "https://")):
         raise ValueError("an address that starts with http:// or https://")
     return text
 
