@@ -12,7 +12,7 @@ from tests.support.following import parallel
 from tests.support.live import Daemon, daemon, text, wait_until
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own() -> Iterator[Daemon]:
     """A daemon that has run a bit of everything."""
     with daemon("--max-records", "100") as running:
