@@ -43,7 +43,7 @@ class RunCommandRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    command: Annotated[Text, Field(min_length=1)] | None = None
+    command: Annotated[str, Field(min_length=1), AfterValidator(_without_nul)] | None = None
     argv: Annotated[list[Text], Field(min_length=1)] | None = None
     cwd: Text | None = None
     background: bool | None = None

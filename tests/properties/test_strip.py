@@ -58,6 +58,7 @@ def test_every_reader_gets_the_same_events_under_the_same_eids(written: list[Chu
 lines = st.lists(
     st.one_of(
         st.text(st.characters(max_codepoint=126), max_size=30).map(lambda text: text.encode()),
+        st.binary(min_size=20, max_size=150).map(lambda line: bytes(byte % 127 for byte in line)),
         st.sampled_from([part for part in AWKWARD if part.isascii() and b"\x7f" not in part]),
     ).map(lambda line: line.replace(b"\n", b" ")),
     min_size=1,
