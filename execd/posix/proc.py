@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 BLIND = frozenset({errno.EMFILE, errno.ENFILE})
 """Errors that mean that we have no descriptor to look with."""
-ENVIRON_LIMIT = 256 * 1024
-"""Bytes of a process's environment that are searched for our mark."""
+ENVIRON_LIMIT = 8 * 1024 * 1024
+"""Bytes of a process's environment that are searched for our mark: more than execve(2) takes."""
 
 
 @dataclass(frozen=True, slots=True)

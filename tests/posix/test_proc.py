@@ -79,6 +79,13 @@ def test_an_environment_entry_has_to_match_as_a_whole() -> None:
     assert not proc.has_environment(child.pid, b"A=1")
 
 
+def test_the_mark_is_found_behind_the_largest_environment_there_can_be() -> None:
+    large: dict[str, Any] = {f"LARGE{number}": "x" * 120_000 for number in range(10)} | {"LAST": "1"}
+    with started(request(None, "sleep", "60", **large)) as child:
+        wait_until(lambda: b"sleep" in Path(f"/proc/{child.pid}/cmdline").read_bytes(), what="exec")
+        assert proc.has_environment(child.pid, b"LAST=1")
+
+
 @pytest.mark.parametrize(
     ("script", "count"),
     [
