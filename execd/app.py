@@ -16,6 +16,7 @@ from execd.api.state import State
 from execd.services.capabilities import Capabilities
 from execd.services.commands import Commands
 from execd.services.engine import Engine
+from execd.services.filesystem import Filesystem
 from execd.services.readiness import Readiness
 
 if TYPE_CHECKING:
@@ -54,15 +55,18 @@ class Application:
     async def _lifespan(self, _: object) -> AsyncIterator[State]:
         engine = Engine(self._settings, self._environ, asyncio.get_running_loop())
         self.engine = engine
+        filesystem = Filesystem(self._settings, engine.environments, asyncio.get_running_loop())
         try:
             yield State(
                 settings=self._settings,
                 commands=Commands(engine, self._settings),
                 readiness=Readiness(engine),
                 capabilities=Capabilities(engine, self._settings),
+                filesystem=filesystem,
             )
         finally:
             await engine.stop()
+            filesystem.close()
             engine.close()
 
 

@@ -1,11 +1,11 @@
-"""Request bodies and query parameters as validated values, or an error that names field and value."""
+"""Request bodies as validated values, or an error that names field and value."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from execd.errors import InvalidBody, InvalidQuery, MissingQuery, RequestTimeout
+from execd.errors import InvalidBody, RequestTimeout
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
@@ -82,27 +82,3 @@ def _path(problem: ErrorDetails) -> str:
             continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path[:200]
-
-
-def required_query(request: TypedRequest, name: str) -> str:
-    """Raises MissingQuery: the parameter is absent or empty."""
-    value = request.query_params.get(name, "")
-    if not value:
-        raise MissingQuery(f"query parameter {name} is needed", {"field": name})
-    return value
-
-
-def offset_query(request: TypedRequest, name: str) -> int:
-    """A byte offset, 0 if absent or empty.
-
-    Raises:
-        InvalidQuery: it is no whole number from 0 to 2^63-1.
-    """
-    text = request.query_params.get(name, "")
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) >= 2**63:
-        raise InvalidQuery(
-            f"query parameter {name} is {text[:_SHOWN]!r}, allowed is a whole number from 0", {"field": name}
-        )
-    return int(text)

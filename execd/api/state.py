@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from execd.services.capabilities import Capabilities
     from execd.services.commands import Commands
+    from execd.services.filesystem import Filesystem
     from execd.services.readiness import Readiness
     from execd.settings import Settings
 
@@ -20,6 +21,7 @@ class State(TypedDict):
     commands: Commands
     readiness: Readiness
     capabilities: Capabilities
+    filesystem: Filesystem
 
 
 if TYPE_CHECKING:

@@ -18,6 +18,10 @@ from execd.settings import Settings
 
 _SHOWN = frozenset(
     {
+        "list_ceiling",
+        "list_depth",
+        "list_limit",
+        "list_timeout",
         "max_executions",
         "max_requests",
         "max_body",
@@ -38,6 +42,7 @@ _SHOWN = frozenset(
 )
 _SECONDS = frozenset(
     {
+        "list_timeout",
         "retention",
         "ping_interval",
         "drain_quiet",
@@ -97,6 +102,7 @@ class Capabilities:
                 "spawn_without_fork": libc.CAN_SPAWN,
                 "shell": shell,
                 "state_directory": self._engine.state.path,
+                "roots": settings.root_list,
             },
             "kernel": {
                 "release": platform.release(),

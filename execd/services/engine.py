@@ -44,7 +44,7 @@ class Engine:
     def __init__(self, settings: Settings, environ: Mapping[str, str], loop: AbstractEventLoop) -> None:
         self._settings = settings
         self._loop = loop
-        self._environments = Environments(environ, settings.env_file or None)
+        self.environments = Environments(environ, settings.env_file or None)
         self._spawner: Spawner[tuple[Process, int]] = Spawner(loop, SPAWN_THREADS)
         self.files: Executor = ThreadPoolExecutor(FILE_THREADS, "execd-file")
         self._reaper = Reaper()
@@ -185,7 +185,7 @@ class Engine:
         self._loop.call_soon(self._reaper.sweep)
 
     def _launch(self, request: Launch, execution_id: str) -> tuple[Process, int]:
-        return launch(request, execution_id, self._environments), self._oom.read()
+        return launch(request, execution_id, self.environments), self._oom.read()
 
     def _timed_out(self, execution: Execution) -> None:
         self._force(execution, "timed_out", "timeout")
