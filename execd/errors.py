@@ -39,6 +39,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, Literal
 
 MESSAGE_LIMIT: Final = 2000
@@ -50,13 +51,14 @@ Executed = Literal["not_executed", "unknown", "executed"]
 class ExecdError(Exception):
     """Base. The class says what happened; the instance's message says to what.
 
-    `retryable`: the same request may work later. `executed`: whether anything ran.
+    `retryable`: the same request may work later. `executed`: whether anything ran. Both are what the class
+    promises; only `partly_done` gives an instance others.
     """
 
     code: ClassVar[str]
     status: ClassVar[int]
-    retryable: ClassVar[bool] = False
-    executed: ClassVar[Executed] = "not_executed"
+    retryable: bool = False
+    executed: Executed = "not_executed"
     retry_after: ClassVar[int | None] = None  # seconds
 
     def __init__(self, message: str, details: dict[str, object] | None = None) -> None:
@@ -70,6 +72,22 @@ class ExecdError(Exception):
     def headers(self) -> dict[str, str]:
         """Headers that the answer carries besides the body."""
         return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+
+    def partly_done(self, done: Sequence[str]) -> ExecdError:
+        """This error as the end of a call with several items of which the first ones, `done`, were done.
+
+        `details.done` has them as the client named them (bytes that are no UTF-8 as U+FFFD). If there are
+        any, the error says `executed` and is not retryable: what was done stays. What would be 429 or 503 is
+        then a 500 with the code in `details.cause`, because clients repeat those two by themselves.
+        """
+        error: ExecdError = self
+        if done and self.status in (429, 503):
+            error = InternalError(self.message, {**(self.details or {}), "cause": self.code})
+        shown = [name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in done]
+        error.details = {**(error.details or {}), "done": shown}
+        if done:
+            error.executed, error.retryable = "executed", False
+        return error
 
 
 class BadRequest(ExecdError):
