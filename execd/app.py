@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route, Router
 
-from execd.api import commands, health, meta
+from execd.api import commands, files, health, meta
 from execd.api.endpoint import Endpoint
 from execd.api.middleware import Authentication, BodyLimit, Boundary, RequestLimit
 from execd.api.state import State
 from execd.services.capabilities import Capabilities
 from execd.services.commands import Commands
 from execd.services.engine import Engine
+from execd.services.files import Files
 from execd.services.filesystem import Filesystem
 from execd.services.readiness import Readiness
 
@@ -29,6 +30,12 @@ ROUTES = [
     Route("/command", Endpoint(commands.interrupt_command), methods=["DELETE"]),
     Route("/command/status/{id}", Endpoint(commands.command_status), methods=["GET"]),
     Route("/command/{id}/logs", Endpoint(commands.command_logs), methods=["GET"]),
+    Route("/files/info", Endpoint(files.file_info), methods=["GET"]),
+    Route("/files/permissions", Endpoint(files.set_permissions), methods=["POST"]),
+    Route("/files/mv", Endpoint(files.move_files), methods=["POST"]),
+    Route("/files", Endpoint(files.delete_files), methods=["DELETE"]),
+    Route("/directories", Endpoint(files.make_directories), methods=["POST"]),
+    Route("/directories", Endpoint(files.remove_directories), methods=["DELETE"]),
     Route("/ping", Endpoint(health.ping), methods=["GET"]),
     Route("/readyz", Endpoint(health.readyz), methods=["GET"]),
     Route("/capabilities", Endpoint(meta.capabilities), methods=["GET"]),
@@ -63,6 +70,7 @@ class Application:
                 readiness=Readiness(engine),
                 capabilities=Capabilities(engine, self._settings),
                 filesystem=filesystem,
+                files=Files(filesystem),
             )
         finally:
             await engine.stop()

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from execd.services.capabilities import Capabilities
     from execd.services.commands import Commands
+    from execd.services.files import Files
     from execd.services.filesystem import Filesystem
     from execd.services.readiness import Readiness
     from execd.settings import Settings
@@ -22,6 +23,7 @@ class State(TypedDict):
     readiness: Readiness
     capabilities: Capabilities
     filesystem: Filesystem
+    files: Files
 
 
 if TYPE_CHECKING:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
+import platform
 from typing import Final
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -15,6 +18,8 @@ _FILE_ACTIONS_BYTES: Final = 256  # glibc: 80, musl: 80
 _ATTRIBUTES_BYTES: Final = 512  # glibc: 336, musl: 336
 _SIGSET_BYTES: Final = 128
 
+_RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}  # system call numbers: musl has no wrapper
+_RENAME_NOREPLACE: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -98,6 +103,33 @@ def set_file_ids(uid: int, gid: int) -> None:
     """setfsuid(2) and setfsgid(2), which are for this thread only."""
     _libc.setfsgid(ctypes.c_uint(gid))
     _libc.setfsuid(ctypes.c_uint(uid))
+
+
+def rename_new(source_fd: int, source: str, target_fd: int, target: str) -> None:
+    """renameat2(2) with RENAME_NOREPLACE; two steps with a gap where kernel or file system lack it.
+
+    Raises:
+        OSError: EEXIST if the target exists, and all that rename(2) gives.
+    """
+    number = _RENAMEAT2.get(platform.machine())
+    if number is not None:
+        failed = _libc.syscall(
+            ctypes.c_long(number),
+            ctypes.c_int(source_fd),
+            os.fsencode(source),
+            ctypes.c_int(target_fd),
+            os.fsencode(target),
+            ctypes.c_uint(_RENAME_NOREPLACE),
+        )
+        if not failed:
+            return
+        error = ctypes.get_errno()
+        if error not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(error, os.strerror(error), target)
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(target, dir_fd=target_fd, follow_symlinks=False)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
 
 
 def become_subreaper() -> bool:
