@@ -20,6 +20,7 @@ _SIGSET_BYTES: Final = 128
 
 _RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}  # system call numbers: musl has no wrapper
 _RENAME_NOREPLACE: Final = 1
+_SYNC_FILE_RANGE: Final = getattr(_libc, "sync_file_range", None)
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -130,6 +131,15 @@ def rename_new(source_fd: int, source: str, target_fd: int, target: str) -> None
         os.stat(target, dir_fd=target_fd, follow_symlinks=False)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
     os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
+
+
+def start_writeback(fd: int, offset: int, length: int) -> None:
+    """Tell the kernel to begin writing a file's dirty pages to disk, without waiting (sync_file_range(2)).
+
+    A hint: what fails here shows at fsync(2). Nothing where libc lacks it.
+    """
+    if _SYNC_FILE_RANGE is not None:
+        _SYNC_FILE_RANGE(ctypes.c_int(fd), ctypes.c_int64(offset), ctypes.c_int64(length), ctypes.c_uint(2))
 
 
 def become_subreaper() -> bool:

@@ -1,0 +1,163 @@
+"""Where a file is to be written: symlinks followed to the real file, missing parents made when it is time."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import threading
+from collections.abc import Sequence
+
+from execd.posix.ownership import Ownership
+from execd.posix.places import Places
+
+_MAX_LINKS = 40  # as the kernel has it (ELOOP)
+_PARENT_MODE = 0o755
+_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class Target:
+    """A name in an open directory. `missing` names the directories that are still to be made below it.
+
+    A symlink as the target is followed, also one that points at nothing yet; where it leads is checked
+    against the roots as any path is. The descriptor is closed by `close`.
+    """
+
+    def __init__(self, places: Places, path: str) -> None:
+        """Find the place of the absolute `path`. Nothing is made.
+
+        Raises:
+            NotAllowed: it is not below a root.
+            OSError: a parent is no directory, cannot be searched, or the links have no end.
+        """
+        path = os.path.normpath(path)
+        for _ in range(_MAX_LINKS):
+            directory, self.name = os.path.split(path)
+            if self.name in ("", ".", ".."):
+                raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+            self.path = path
+            self.directory_fd, self.missing = _nearest(directory)
+            try:
+                places.check(self.directory_fd, path)
+                link = self._link()
+                if link is None:
+                    return
+                path = self._followed(link)
+            except BaseException:
+                self.close()
+                raise
+            self.close()
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+
+    def _link(self) -> str | None:
+        info = self.current()
+        if info is None or not stat.S_ISLNK(info.st_mode):
+            return None
+        return os.readlink(self.name, dir_fd=self.directory_fd)
+
+    def _followed(self, link: str) -> str:
+        # Resolved as the kernel would, links before `..` included; the result is looked at again.
+        whole = os.path.join(os.readlink(f"/proc/self/fd/{self.directory_fd}"), link)
+        directory, name = os.path.split(whole)
+        return os.path.join(os.path.realpath(directory, strict=True), name)
+
+    def current(self) -> os.stat_result | None:
+        """What is there now, not followed if it is a symlink; None: nothing."""
+        if self.missing:
+            return None
+        try:
+            return os.stat(self.name, dir_fd=self.directory_fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def writable(self) -> bool:
+        """Whether we may write to the file that is there."""
+        return os.access(self.name, os.W_OK, dir_fd=self.directory_fd, effective_ids=True)
+
+    def among(self, locks: Sequence[threading.Lock]) -> threading.Lock:
+        """The lock of this name in its directory: the same for every Target of it."""
+        directory = os.fstat(self.directory_fd)
+        return locks[hash((directory.st_dev, directory.st_ino, self.name)) % len(locks)]
+
+    def make_parents(self, owner: Ownership) -> None:
+        """Make the missing directories, 0755 whatever the umask, with the owner and group given.
+
+        One that somebody else made meanwhile is used as it is. If it fails, those made are removed again.
+        """
+        if not self.missing:
+            return
+        directory = Ownership(_PARENT_MODE, owner.uid, owner.gid)
+        fd, made = os.dup(self.directory_fd), []
+        try:
+            for depth, name in enumerate(self.missing):
+                below, new = _make_directory(fd, name, directory)
+                made += [depth] if new else []
+                os.close(fd)
+                fd = below
+        except BaseException:
+            os.close(fd)
+            _unmake(self.directory_fd, self.missing, made)
+            raise
+        os.close(self.directory_fd)
+        self.directory_fd, self.missing = fd, ()
+
+    def sync_directory(self) -> None:
+        """Let the directory's entries reach the disk; impossible, and left, if it may not be read."""
+        with contextlib.suppress(PermissionError):
+            fd = os.open(".", os.O_RDONLY | _DIRECTORY, dir_fd=self.directory_fd)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
+    def close(self) -> None:
+        """Give the descriptor back."""
+        if self.directory_fd >= 0:
+            os.close(self.directory_fd)
+            self.directory_fd = -1
+
+
+def _nearest(directory: str) -> tuple[int, tuple[str, ...]]:
+    """The deepest directory of the path that exists, opened, and the names that are missing below it."""
+    missing: list[str] = []
+    while True:
+        try:
+            return os.open(directory, os.O_PATH | _DIRECTORY), tuple(reversed(missing))
+        except FileNotFoundError:
+            directory, name = os.path.split(directory)
+            if not name:
+                raise
+            missing.append(name)
+
+
+def _make_directory(parent: int, name: str, owner: Ownership) -> tuple[int, bool]:
+    """A directory in `parent`, opened, and whether it had to be made."""
+    try:
+        os.mkdir(name, 0o700, dir_fd=parent)
+    except FileExistsError:
+        return os.open(name, os.O_PATH | os.O_NOFOLLOW | _DIRECTORY, dir_fd=parent), False
+    try:
+        fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | _DIRECTORY, dir_fd=parent)
+        try:
+            owner.apply(fd)
+        except BaseException:
+            os.close(fd)
+            raise
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.rmdir(name, dir_fd=parent)
+        raise
+    return fd, True
+
+
+def _unmake(base: int, names: tuple[str, ...], made: list[int]) -> None:
+    """Remove those of the nested directories `names` that were just made, as far as they are empty."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        for depth in reversed(made):
+            fd = base
+            for name in names[:depth]:
+                fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | _DIRECTORY, dir_fd=fd)
+                stack.callback(os.close, fd)
+            os.rmdir(names[depth], dir_fd=fd)
+            stack.close()
