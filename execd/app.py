@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route, Router
 
-from execd.api import commands, files, health, meta
+from execd.api import commands, downloads, files, health, meta
 from execd.api.endpoint import Endpoint
 from execd.api.middleware import Authentication, BodyLimit, Boundary, RequestLimit
 from execd.api.state import State
 from execd.services.capabilities import Capabilities
 from execd.services.commands import Commands
+from execd.services.downloads import Downloads
 from execd.services.engine import Engine
 from execd.services.files import Files
 from execd.services.filesystem import Filesystem
@@ -34,6 +35,7 @@ ROUTES = [
     Route("/files/permissions", Endpoint(files.set_permissions), methods=["POST"]),
     Route("/files/mv", Endpoint(files.move_files), methods=["POST"]),
     Route("/files", Endpoint(files.delete_files), methods=["DELETE"]),
+    Route("/files/download", Endpoint(downloads.download_file), methods=["GET"]),
     Route("/directories", Endpoint(files.make_directories), methods=["POST"]),
     Route("/directories", Endpoint(files.remove_directories), methods=["DELETE"]),
     Route("/ping", Endpoint(health.ping), methods=["GET"]),
@@ -70,6 +72,7 @@ class Application:
                 readiness=Readiness(engine),
                 capabilities=Capabilities(engine, self._settings),
                 filesystem=filesystem,
+                downloads=Downloads(filesystem),
                 files=Files(filesystem),
             )
         finally:

@@ -241,6 +241,15 @@ class RangeNotSatisfiable(ExecdError):
     code = "RANGE_NOT_SATISFIABLE"
     status = 416
 
+    def __init__(self, message: str, size: int) -> None:
+        super().__init__(message)
+        self._size = size
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """With the size that a range has to fit, in bytes."""
+        return {"Content-Range": f"bytes */{self._size}"}
+
 
 class TooManyExecutions(ExecdError):
     """As many executions are running as may run at once."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from execd.services.capabilities import Capabilities
     from execd.services.commands import Commands
+    from execd.services.downloads import Downloads
     from execd.services.files import Files
     from execd.services.filesystem import Filesystem
     from execd.services.readiness import Readiness
@@ -23,6 +24,7 @@ class State(TypedDict):
     readiness: Readiness
     capabilities: Capabilities
     filesystem: Filesystem
+    downloads: Downloads
     files: Files
 
 

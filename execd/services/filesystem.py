@@ -24,6 +24,7 @@ from execd.errors import (
 from execd.posix import entries, paths
 from execd.posix.environment import Environments
 from execd.posix.places import MAX_PATH, NotAllowed, Places
+from execd.posix.reading import NotRegular
 from execd.settings import Settings
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ WALK_THREADS: Final = 2
 
 _SITUATIONS: Final[dict[int, type[ExecdError]]] = {
     errno.ENOENT: FileMissing,
+    errno.ESRCH: FileMissing,  # a file of /proc whose process has ended
     errno.EACCES: Forbidden,
     errno.EPERM: Forbidden,
     errno.EROFS: Forbidden,
@@ -82,6 +84,11 @@ class Filesystem:
         """Run `call` in a walk thread."""
         return await self._loop.run_in_executor(self._walks, call)
 
+    def later(self, call: Callable[[], object]) -> None:
+        """Run `call` in a file thread some time, without waiting for it. Not if the daemon stops before."""
+        with contextlib.suppress(RuntimeError):  # it is stopping
+            self._files.submit(call)
+
     def resolve(self, asked: str, field: str = "path") -> str:
         """The absolute path that a client means. Reads the EXECD_ENVS file: blocking.
 
@@ -116,6 +123,8 @@ def explained(asked: str, field: str = "path") -> Iterator[None]:
         raise PathNotAllowed(
             f"{field}: {asked!r} leads outside of the allowed directories", {"field": field, **_named(asked)}
         ) from error
+    except NotRegular as error:
+        raise InvalidFile(f"{field}: {asked!r} is {error}", {"field": field, **_named(asked)}) from error
     except OSError as error:
         number = error.errno or 0
         situation = _SITUATIONS.get(number, InternalError)
