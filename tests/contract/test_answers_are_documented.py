@@ -21,8 +21,11 @@ ENDINGS = [
 ]
 
 
+QUERIES = {"/files/download": "?path=/etc/passwd"}
+
+
 def _url(path: str, command_id: str) -> str:
-    return path.replace("{id}", command_id).replace("{asset}", "swagger-ui.css")
+    return path.replace("{id}", command_id).replace("{asset}", "swagger-ui.css") + QUERIES.get(path, "")
 
 
 @pytest.mark.parametrize("path", GETS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+import tests.contract.ways_of_downloads  # registers its ways
 import tests.contract.ways_of_limits  # noqa: F401  # registers its ways
 from execd.errors import CODES
 from tests.contract.ways import WAYS, Way, sent
