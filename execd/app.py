@@ -15,11 +15,13 @@ from execd.api.middleware import Authentication, BodyLimit, Boundary, RequestLim
 from execd.api.state import State
 from execd.services.capabilities import Capabilities
 from execd.services.commands import Commands
+from execd.services.directories import Directories
 from execd.services.downloads import Downloads
 from execd.services.engine import Engine
 from execd.services.files import Files
 from execd.services.filesystem import Filesystem
 from execd.services.readiness import Readiness
+from execd.services.replacements import Replacements
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -33,6 +35,7 @@ ROUTES = [
     Route("/command/{id}/logs", Endpoint(commands.command_logs), methods=["GET"]),
     Route("/files/info", Endpoint(files.file_info), methods=["GET"]),
     Route("/files/permissions", Endpoint(files.set_permissions), methods=["POST"]),
+    Route("/files/replace", Endpoint(files.replace_contents), methods=["POST"]),
     Route("/files/mv", Endpoint(files.move_files), methods=["POST"]),
     Route("/files", Endpoint(files.delete_files), methods=["DELETE"]),
     Route("/files/download", Endpoint(downloads.download_file), methods=["GET"]),
@@ -74,6 +77,8 @@ class Application:
                 filesystem=filesystem,
                 downloads=Downloads(filesystem),
                 files=Files(filesystem),
+                directories=Directories(filesystem),
+                replacements=Replacements(filesystem),
             )
         finally:
             await engine.stop()

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from execd.api import query
 from execd.api.body import parse_body
 from execd.api.framing import ascii_json
-from execd.models.files import Moves, Permissions
+from execd.models.files import Moves, Permissions, Replacements
 
 if TYPE_CHECKING:
     from execd.api.state import TypedRequest
@@ -33,6 +33,17 @@ async def move_files(request: TypedRequest) -> Response:
     return Response()
 
 
+async def replace_contents(request: TypedRequest) -> Response:
+    """Replace text in files; tell how often if that is wanted."""
+    verbose = query.flag(request, "verbose")
+    wanted = await parse_body(request, Replacements)
+    counts = await request.state["replacements"].replace(wanted.root)
+    if not verbose:
+        return Response()
+    found = {path: {"replacedCount": count} for path, count in counts.items()}
+    return Response(ascii_json(found), media_type="application/json")
+
+
 async def delete_files(request: TypedRequest) -> Response:
     """Remove files and links."""
     query.required(request, "path")
@@ -42,12 +53,12 @@ async def delete_files(request: TypedRequest) -> Response:
 
 async def make_directories(request: TypedRequest) -> Response:
     """Make directories and those above them."""
-    await request.state["files"].make_directories((await parse_body(request, Permissions)).root)
+    await request.state["directories"].make((await parse_body(request, Permissions)).root)
     return Response()
 
 
 async def remove_directories(request: TypedRequest) -> Response:
     """Remove directories with all that is in them."""
     query.required(request, "path")
-    await request.state["files"].remove_directories(query.values(request, "path"))
+    await request.state["directories"].remove(query.values(request, "path"))
     return Response()

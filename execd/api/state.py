@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from execd.services.capabilities import Capabilities
     from execd.services.commands import Commands
     from execd.services.downloads import Downloads
+    from execd.services.directories import Directories
     from execd.services.files import Files
     from execd.services.filesystem import Filesystem
     from execd.services.readiness import Readiness
+    from execd.services.replacements import Replacements
     from execd.settings import Settings
 
 
@@ -26,6 +28,8 @@ class State(TypedDict):
     filesystem: Filesystem
     downloads: Downloads
     files: Files
+    directories: Directories
+    replacements: Replacements
 
 
 if TYPE_CHECKING:

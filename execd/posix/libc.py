@@ -20,6 +20,9 @@ _SIGSET_BYTES: Final = 128
 
 _RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}  # system call numbers: musl has no wrapper
 _RENAME_NOREPLACE: Final = 1
+_OPENAT2: Final = 437  # on every machine
+_RESOLVE_NO_XDEV: Final = 0x01
+_RESOLVE_NO_SYMLINKS: Final = 0x04
 _SYNC_FILE_RANGE: Final = getattr(_libc, "sync_file_range", None)
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _M_TRIM_THRESHOLD: Final = -1
@@ -161,3 +164,38 @@ def overwrite_memory(address: int, length: int, needle: bytes, filler: bytes) ->
     while found >= 0:
         ctypes.memset(address + found, filler[0], len(needle))
         found = memory.find(needle, found + len(needle))
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_on_same_mount(directory_fd: int, name: str, flags: int) -> int:
+    """openat2(2) that follows no link and does not leave the mount (bind mounts included).
+
+    Raises:
+        OSError: EXDEV if something is mounted there; ENOSYS where the kernel, or a filter, has no openat2.
+    """
+    how = _OpenHow(flags, 0, _RESOLVE_NO_XDEV | _RESOLVE_NO_SYMLINKS)
+    fd = _libc.syscall(
+        ctypes.c_long(_OPENAT2),
+        ctypes.c_int(directory_fd),
+        os.fsencode(name),
+        ctypes.byref(how),
+        ctypes.c_size_t(ctypes.sizeof(how)),
+    )
+    if fd < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), name)
+    return int(fd)
+
+
+def sync_file_system(fd: int) -> None:
+    """syncfs(2): everything that was written to the file system of `fd` is on its disk afterwards.
+
+    Raises:
+        OSError: EIO, ENOSPC, ... of any file there that could not be written (Linux 5.8).
+    """
+    if _libc.syncfs(ctypes.c_int(fd)):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))

@@ -5,12 +5,14 @@ string: `..`, symlinks and a directory that is swapped meanwhile are all seen wh
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_PATH = 4095
 """Bytes of a path that the kernel takes (PATH_MAX without its NUL)."""
+_BY_PATH = os.O_PATH | os.O_CLOEXEC
 
 
 class NotAllowed(Exception):
@@ -34,21 +36,36 @@ class Places:
 
     @contextlib.contextmanager
     def place(self, path: str) -> Iterator[Place]:
-        """The place that the absolute `path` names: its directory opened, its last name not followed.
+        """The place that the absolute `path` names: its directory opened, its last name not followed. What is
+        there may be changed: a root itself may not.
 
         Raises:
-            NotAllowed: that directory, or the place itself, is not below a root.
+            NotAllowed: its directory is no root and not below one.
             OSError: the directory cannot be opened. EBUSY if `path` is `/`.
         """
-        path = os.path.normpath(path) if not path.endswith("/..") else os.path.realpath(path)
-        directory, name = os.path.split(path)
+        directory, name = os.path.split(plain(path))
         if not name:
-            raise OSError(16, "is the root directory", path)
-        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            raise OSError(errno.EBUSY, "is the root directory", path)
+        fd = os.open(directory, _BY_PATH | os.O_DIRECTORY)
         try:
-            if self.roots and os.path.join(self._real(fd), name) not in self.roots:
-                self.check(fd, path)
+            self.check(fd, path)
             yield Place(fd, name, path)
+        finally:
+            os.close(fd)
+
+    def lstat(self, path: str) -> os.stat_result:
+        """What is at the absolute `path`, a symlink there not followed. A root itself may be looked at.
+
+        Raises:
+            NotAllowed, OSError.
+        """
+        path = plain(path)
+        if path != "/":
+            with contextlib.suppress(NotAllowed), self.place(path) as place:
+                return os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
+        fd = self.open(path, os.O_PATH | os.O_NOFOLLOW)
+        try:
+            return os.fstat(fd)
         finally:
             os.close(fd)
 
@@ -56,26 +73,46 @@ class Places:
         """Open the absolute `path`; the caller owns the descriptor. Never blocks on a FIFO.
 
         Raises:
-            NotAllowed: what was opened is not below a root. Nothing is created in that case.
+            NotAllowed: what was opened is not below a root. It was opened by its path only (O_PATH), which
+                wakes no device and no writer of a FIFO, and nothing was created.
             OSError: from open(2).
         """
-        if self.roots and flags & os.O_CREAT:
+        flags |= os.O_CLOEXEC | os.O_NONBLOCK
+        if not self.roots:
+            return os.open(path, flags, mode)
+        if flags & os.O_CREAT:
             raise ValueError("create in a Place, where the directory has been checked")
-        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, mode)
+        fd = os.open(path, _BY_PATH | (flags & (os.O_DIRECTORY | os.O_NOFOLLOW)))
         try:
             self.check(fd, path)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd
+            if flags & os.O_PATH:
+                kept, fd = fd, -1
+                return kept
+            return os.open(f"/proc/self/fd/{fd}", flags & ~os.O_NOFOLLOW)
+        finally:
+            if fd >= 0:
+                os.close(fd)
 
     def check(self, fd: int, path: str) -> None:
         """Raises NotAllowed if the open file or directory `fd` is not a root or below one."""
-        if self.roots:
-            real = self._real(fd)
-            if not any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots):
-                raise NotAllowed(path)
+        if not self.roots:
+            return
+        real = os.readlink(f"/proc/self/fd/{fd}")
+        if any(real == root or real.startswith(root.rstrip("/") + "/") for root in self.roots):
+            # A file of another mount namespace shows the path that it has there.
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.lstat(real), os.fstat(fd)):
+                    return
+        raise NotAllowed(path)
 
-    @staticmethod
-    def _real(fd: int) -> str:
-        return os.readlink(f"/proc/self/fd/{fd}")
+
+def plain(path: str) -> str:
+    """The absolute path without `.`, `..` and slashes to spare. A `..` after a symlink goes where the kernel
+    goes, to the parent of what the link points at. Another name for the same, no statement about it.
+    """
+    directory, name = os.path.split(path.rstrip("/"))
+    if name in (".", ".."):
+        path = os.path.realpath(path)
+    elif "/../" in directory + "/":
+        path = os.path.join(os.path.realpath(directory), name)
+    return "/" + os.path.normpath(path).lstrip("/")

@@ -1,45 +1,54 @@
-"""Files and directories: what they are, and changing them. Every call of several items checks them all
-first, then does them in order; an error then says which were done.
-"""
+"""Files: what they are, and changing their names and metadata."""
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from execd.errors import ExecdError, FileMissing, InvalidBody, InvalidFile
+from execd.errors import ExecdError, InvalidBody
 from execd.posix import entries, moves, trees
 from execd.posix.ownership import Ownership, UnknownName
+from execd.posix.places import Place, Places, plain
 from execd.services.filesystem import Filesystem, explained
+from execd.services.items import each
 
 if TYPE_CHECKING:
     from execd.models.files import Move, Permission
 
-Item = TypeVar("Item")
+_AT_TARGET = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What rename(2) and copying say of the target, not of the source."""
 
 
 class Files:
-    """All methods may raise what `Filesystem.resolve` and `explained` do."""
+    """All methods may raise what `Filesystem.resolve` and `explained` do, and end as `items.each` says."""
 
     def __init__(self, filesystem: Filesystem) -> None:
         self._filesystem = filesystem
         self._places = filesystem.places
 
     async def info(self, asked: Sequence[str]) -> dict[str, dict[str, object]]:
-        """What lstat says of each, by the names that were asked for.
+        """What lstat says of each, by the names that were asked for; one that is no text percent-encoded.
 
         Raises:
             FileMissing: one of them is not there.
         """
-        return await self._filesystem.run(lambda: {name: self._info(name) for name in asked})
+
+        def look() -> dict[str, dict[str, object]]:
+            return {
+                name if entries.is_text(name) else entries.encoded(name): self._info(name) for name in asked
+            }
+
+        return await self._filesystem.run(look)
 
     async def set_permissions(self, wanted: Mapping[str, Permission]) -> None:
         """Set mode, owner and group. A symlink's target is what is meant.
 
         Raises:
-            InvalidBody: there is no such user or group.
+            FileMissing: one of them is not there; nothing was changed.
+            InvalidBody: there is no such user or group; nothing was changed.
         """
         await self._filesystem.run(lambda: self._set_permissions(wanted))
 
@@ -47,7 +56,8 @@ class Files:
         """Rename, also across file systems; a missing directory above the destination is made.
 
         Raises:
-            AlreadyExists: something is at the destination. Nothing is overwritten.
+            FileMissing: a source is not there.
+            AlreadyExists: something is at a destination. Nothing is overwritten.
         """
         await self._filesystem.run(lambda: self._move(wanted))
 
@@ -59,152 +69,163 @@ class Files:
         """
         await self._filesystem.run(lambda: self._delete(asked))
 
-    async def make_directories(self, wanted: Mapping[str, Permission]) -> None:
-        """Make directories and those above them. One that is there stays as it is.
-
-        Raises:
-            AlreadyExists: there is something else.
-        """
-        await self._filesystem.run(lambda: self._make_directories(wanted))
-
-    async def remove_directories(self, asked: Sequence[str]) -> None:
-        """Remove directories with all that is in them; one that is not there is no error.
-
-        Raises:
-            InvalidFile: one is a file, or the root directory; nothing was removed.
-        """
-        await self._filesystem.run(lambda: self._remove_directories(asked))
-
     def _info(self, asked: str) -> dict[str, object]:
         path = self._filesystem.resolve(asked)
         with explained(asked):
-            if path.strip("/") == "":
-                return entries.describe(path, os.stat(self._checked_root()))
-            with self._places.place(path) as place:
-                found = os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
-            return entries.describe(path, found)
-
-    def _checked_root(self) -> str:
-        os.close(self._places.open("/", os.O_PATH))
-        return "/"
+            return entries.describe(path, self._places.lstat(path))
 
     def _set_permissions(self, wanted: Mapping[str, Permission]) -> None:
-        def check(asked: str) -> None:
-            _ownership(asked, wanted[asked])
+        def check(asked: str) -> tuple[str, Ownership]:
+            ownership = named_ownership(asked, wanted[asked])
+            path = self._filesystem.resolve(asked)
             with explained(asked):
-                os.close(self._places.open(self._filesystem.resolve(asked), os.O_PATH))
+                os.close(self._places.open(path, os.O_PATH))
+            return path, ownership
 
-        def change(asked: str) -> None:
-            ownership = _ownership(asked, wanted[asked])
+        def change(asked: str, found: tuple[str, Ownership]) -> None:
+            path, ownership = found
             with explained(asked):
-                fd = self._places.open(self._filesystem.resolve(asked), os.O_PATH)
+                fd = self._places.open(path, os.O_PATH)
                 try:
                     ownership.apply(fd)
                 finally:
                     os.close(fd)
 
-        _each(list(wanted), check, change)
+        each(list(wanted), check, change)
 
     def _move(self, wanted: Sequence[Move]) -> None:
-        def check(item: Move) -> None:
-            source, target = (
-                self._filesystem.resolve(item.src, "src"),
-                self._filesystem.resolve(item.dest, "dest"),
-            )
-            with explained(item.src, "src"), self._places.place(source) as place:
-                os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
-            with explained(item.dest, "dest"):
-                if os.path.lexists(target):
-                    raise FileExistsError(17, "is there already", target)
+        earlier = _Earlier()
 
-        def change(item: Move) -> None:
-            source, target = (
-                self._filesystem.resolve(item.src, "src"),
-                self._filesystem.resolve(item.dest, "dest"),
-            )
+        def check(item: Move) -> tuple[str, str]:
+            source = self._filesystem.resolve(item.src, "src")
+            target = self._filesystem.resolve(item.dest, "dest")
+            with explained(item.src, "src"):
+                if not earlier.makes(source):
+                    with self._places.place(source) as place:
+                        assert_changeable(place)
             with explained(item.dest, "dest"):
-                trees.make_directories(self._places, os.path.dirname(target), Ownership())
+                if not earlier.takes_away(target):
+                    check_free(self._places, target)
+            earlier.add(source, target)
+            return source, target
+
+        def change(item: Move, found: tuple[str, str]) -> None:
+            source, target = found
+            with explained(item.dest, "dest"):
+                trees.make_directories(self._places, os.path.dirname(plain(target)), Ownership())
             with explained(item.src, "src"), self._places.place(source) as from_place:
                 with explained(item.dest, "dest"), self._places.place(target) as to_place:
-                    moves.move(from_place, to_place)
+                    _move_one(item, from_place, to_place)
 
-        _each(wanted, check, change, name=lambda item: item.src)
+        each(wanted, check, change, name=lambda item: item.src)
 
     def _delete(self, asked: Sequence[str]) -> None:
-        def check(name: str) -> None:
-            info = self._lstat(name)
-            if info is not None and stat.S_ISDIR(info.st_mode):
-                raise InvalidFile(f"path: {name!r} is a directory", {"field": "path", "path": name})
+        def check(name: str) -> str:
+            path = self._filesystem.resolve(name)
+            with explained(name):
+                unless_missing(lambda: self._check_delete(path))
+            return path
 
-        def change(name: str) -> None:
-            try:
-                with explained(name), self._places.place(self._filesystem.resolve(name)) as place:
-                    os.unlink(place.name, dir_fd=place.directory_fd)
-            except FileMissing:
-                return
+        def change(name: str, path: str) -> None:
+            with explained(name):
+                unless_missing(lambda: self._unlink(path))
 
-        _each(asked, check, change)
+        each(asked, check, change)
 
-    def _make_directories(self, wanted: Mapping[str, Permission]) -> None:
-        def check(asked: str) -> None:
-            _ownership(asked, wanted[asked])
-            path = self._filesystem.resolve(asked)
-            with explained(asked):
-                if os.path.lexists(path) and not os.path.isdir(path):
-                    raise FileExistsError(17, "is there, and is no directory", path)
+    def _check_delete(self, path: str) -> None:
+        with self._places.place(path) as place:
+            if stat.S_ISDIR(assert_changeable(place).st_mode):
+                raise IsADirectoryError(errno.EISDIR, "is a directory", path)
 
-        def change(asked: str) -> None:
-            with explained(asked):
-                ownership = _ownership(asked, wanted[asked])
-                trees.make_directories(self._places, self._filesystem.resolve(asked), ownership)
+    def _unlink(self, path: str) -> None:
+        with self._places.place(path) as place:
+            os.unlink(place.name, dir_fd=place.directory_fd)
 
-        _each(list(wanted), check, change)
 
-    def _remove_directories(self, asked: Sequence[str]) -> None:
-        def check(name: str) -> None:
-            if os.path.realpath(self._filesystem.resolve(name)) == "/":
-                raise InvalidFile(f"path: {name!r} is the root directory", {"field": "path", "path": name})
-            info = self._lstat(name)
-            if info is not None and not stat.S_ISDIR(info.st_mode):
-                raise InvalidFile(f"path: {name!r} is not a directory", {"field": "path", "path": name})
+class _Earlier:
+    """What the items before this one will have done: so a name may be moved away and be taken in one call."""
 
-        def change(name: str) -> None:
-            try:
-                with explained(name), self._places.place(self._filesystem.resolve(name)) as place:
-                    trees.remove_tree(place)
-            except FileMissing:
-                return
+    def __init__(self) -> None:
+        self._made: set[str] = set()
+        self._gone: set[str] = set()
 
-        _each(asked, check, change)
+    def add(self, source: str, target: str) -> None:
+        self._gone.add(plain(source))
+        self._made.add(plain(target))
 
-    def _lstat(self, asked: str) -> os.stat_result | None:
+    def makes(self, path: str) -> bool:
+        return _at_or_below(plain(path), self._made)
+
+    def takes_away(self, path: str) -> bool:
+        return _at_or_below(plain(path), self._gone)
+
+
+def _at_or_below(path: str, known: set[str]) -> bool:
+    while path not in known:
+        if path == "/":
+            return False
+        path = os.path.dirname(path)
+    return True
+
+
+def _move_one(item: Move, source: Place, target: Place) -> None:
+    try:
+        moves.move(source, target)
+    except moves.SourceRemains as error:
         try:
-            with explained(asked), self._places.place(self._filesystem.resolve(asked)) as place:
-                return os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
-        except FileMissing:
-            return None
+            with explained(item.src, "src"):
+                raise error.cause
+        except ExecdError as explanation:
+            raise explanation.partly_done([item.src]) from error
+    except OSError as error:
+        if error.errno in _AT_TARGET:
+            raise
+        with explained(item.src, "src"):
+            raise
 
 
-def _ownership(asked: str, wanted: Permission) -> Ownership:
+def assert_changeable(place: Place) -> os.stat_result:
+    """What is there, not followed, once it is clear that its directory may be written to.
+
+    Raises:
+        OSError: ENOENT, EACCES, ...
+    """
+    info = os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
+    if not os.access(f"/proc/self/fd/{place.directory_fd}", os.W_OK | os.X_OK, effective_ids=True):
+        raise PermissionError(errno.EACCES, "its directory may not be written to", place.path)
+    return info
+
+
+def check_free(places: Places, path: str) -> None:
+    """Whether something new may be put at `path`, its missing directories made.
+
+    Raises:
+        OSError: EEXIST if there is something.
+    """
+    trees.check_directories(places, os.path.dirname(plain(path)))
+    try:
+        with places.place(path) as place:
+            os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    raise FileExistsError(errno.EEXIST, "is there already", path)
+
+
+def unless_missing(call: Callable[[], None]) -> None:
+    """Call it; that there is nothing is no error."""
+    try:
+        call()
+    except FileNotFoundError:
+        return
+
+
+def named_ownership(asked: str, wanted: Permission) -> Ownership:
+    """Mode, owner and group that a client wants for the path it calls `asked`; mode 0 is the same as none.
+
+    Raises:
+        InvalidBody: there is no such user or group.
+    """
     try:
         return Ownership.named(wanted.mode or None, wanted.owner, wanted.group)
     except UnknownName as error:
-        field = f"{asked}.{error.field}"
-        raise InvalidBody(f"{field}: {error}", {"field": field}) from error
-
-
-def _each(
-    items: Sequence[Item],
-    check: Callable[[Item], None],
-    change: Callable[[Item], None],
-    name: Callable[[Item], str] = str,
-) -> None:
-    for item in items:
-        check(item)
-    done: list[str] = []
-    for item in items:
-        try:
-            change(item)
-        except ExecdError as error:
-            raise error.partly_done(done) from error
-        done.append(name(item))
+        raise InvalidBody(f"{asked}.{error.field}: {error}", {"field": f"{asked}.{error.field}"}) from error
