@@ -45,6 +45,26 @@ def required(request: TypedRequest, name: str) -> str:
     return found[0]
 
 
+def optional(request: TypedRequest, name: str) -> str | None:
+    """The first value of a parameter; None if it is absent or empty."""
+    found = values(request, name)
+    return found[0] if found and found[0] else None
+
+
+def flag(request: TypedRequest, name: str) -> bool:
+    """`true` or `false`; absent or empty is false.
+
+    Raises:
+        InvalidQuery: it is neither.
+    """
+    text = optional(request, name) or "false"
+    if text not in ("true", "false"):
+        raise InvalidQuery(
+            f"query parameter {name} is {text[:80]!r}, allowed are true and false", {"field": name}
+        )
+    return text == "true"
+
+
 def whole_number(request: TypedRequest, name: str, low: int, high: int) -> int | None:
     """A whole number from `low` to `high`; None if the parameter is absent or empty.
 

@@ -18,8 +18,7 @@ def describe(path: str, info: os.stat_result) -> dict[str, object]:
     """A `FileInfo` of the contract. `path` may hold undecodable bytes as surrogates: it is then shown with
     U+FFFD in their place, and `path_encoded` has the exact bytes, percent-encoded, for use in a query.
     """
-    described: dict[str, object] = {
-        "path": path,
+    return named(path) | {
         "type": _TYPES.get(stat.S_IFMT(info.st_mode), "other"),
         "size": info.st_size,
         "modified_at": timestamp(info.st_mtime_ns),
@@ -28,10 +27,13 @@ def describe(path: str, info: os.stat_result) -> dict[str, object]:
         "group": users.group_name(info.st_gid),
         "mode": octal_digits(info.st_mode),
     }
-    if not is_text(path):
-        described["path"] = os.fsencode(path).decode("utf-8", "replace")
-        described["path_encoded"] = encoded(path)
-    return described
+
+
+def named(path: str) -> dict[str, object]:
+    """How an answer names a file: `path`, and its exact bytes as `path_encoded` if they are no UTF-8."""
+    if is_text(path):
+        return {"path": path}
+    return {"path": os.fsencode(path).decode("utf-8", "replace"), "path_encoded": encoded(path)}
 
 
 def is_text(path: str) -> bool:

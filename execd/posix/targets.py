@@ -71,14 +71,19 @@ class Target:
         except FileNotFoundError:
             return None
 
+    @property
+    def directory(self) -> tuple[int, int]:
+        """Which directory it is: device and inode."""
+        info = os.fstat(self.directory_fd)
+        return info.st_dev, info.st_ino
+
     def writable(self) -> bool:
         """Whether we may write to the file that is there."""
         return os.access(self.name, os.W_OK, dir_fd=self.directory_fd, effective_ids=True)
 
     def among(self, locks: Sequence[threading.Lock]) -> threading.Lock:
         """The lock of this name in its directory: the same for every Target of it."""
-        directory = os.fstat(self.directory_fd)
-        return locks[hash((directory.st_dev, directory.st_ino, self.name)) % len(locks)]
+        return locks[hash((self.directory, self.name)) % len(locks)]
 
     def make_parents(self, owner: Ownership) -> None:
         """Make the missing directories, 0755 whatever the umask, with the owner and group given.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -121,22 +120,18 @@ def explained(asked: str, field: str = "path") -> Iterator[None]:
         yield
     except NotAllowed as error:
         raise PathNotAllowed(
-            f"{field}: {asked!r} leads outside of the allowed directories", {"field": field, **_named(asked)}
+            f"{field}: {asked!r} leads outside of the allowed directories",
+            {"field": field, **entries.named(asked)},
         ) from error
     except NotRegular as error:
-        raise InvalidFile(f"{field}: {asked!r} is {error}", {"field": field, **_named(asked)}) from error
+        raise InvalidFile(
+            f"{field}: {asked!r} is {error}", {"field": field, **entries.named(asked)}
+        ) from error
     except OSError as error:
         number = error.errno or 0
         situation = _SITUATIONS.get(number, InternalError)
         reason = error.strerror or str(error)
-        details: dict[str, object] = {"field": field, **_named(asked)}
+        details: dict[str, object] = {"field": field, **entries.named(asked)}
         if number in errno.errorcode:
             details["errno"] = errno.errorcode[number]
         raise situation(f"{field}: {asked!r}: {reason}", details) from error
-
-
-def _named(asked: str) -> dict[str, object]:
-    # JSON has no way to say bytes that are no UTF-8: they are shown as in a FileInfo.
-    if entries.is_text(asked):
-        return {"path": asked}
-    return {"path": os.fsencode(asked).decode("utf-8", "replace"), "path_encoded": entries.encoded(asked)}
