@@ -12,7 +12,7 @@ from typing import Any
 
 from execd import __version__
 from execd.posix import libc
-from execd.services import commands, pipes, readiness
+from execd.services import commands, listings, pipes, readiness
 from execd.services.engine import Engine
 from execd.settings import Settings
 
@@ -80,6 +80,7 @@ class Capabilities:
             if spec.name in _SHOWN
         }
         limits |= {
+            "list_page_bytes": listings.PAGE_BYTES,
             "logs_page_bytes": commands.PAGE_BYTES,
             "readiness_timeout_seconds": readiness.TIMEOUT,
             "unfinished_line_hold_seconds": pipes.HOLD_SECONDS,

@@ -21,7 +21,10 @@ ENDINGS = [
 ]
 
 
-QUERIES = {"/files/download": "?path=/etc/passwd"}
+QUERIES = {
+    "/directories/list": "?path=/etc",
+    "/files/search": "?path=/etc&pattern=pass*",
+    "/files/download": "?path=/etc/passwd"}
 
 
 def _url(path: str, command_id: str) -> str:

@@ -22,6 +22,8 @@ CONTRACT: dict[str, Any] = yaml.safe_load(FILE.read_text())
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 HTTP_HEADERS = {"content-type", "content-length", "transfer-encoding", "connection"}
 """Headers that HTTP itself needs; every other one must be documented."""
+LISTINGS = ("/directories/list", "/files/search")
+"""Routes whose streams are of entries, not of events."""
 
 _URI = "urn:execd:contract"
 _registry: Registry[Any] = Registry().with_resource(
@@ -89,6 +91,17 @@ def assert_whole_stream(events: list[dict[str, Any]]) -> None:
     assert all(a < b for a, b in itertools.pairwise(eids)), eids
 
 
+def read_listing(body: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The entries of a whole stream of a listing, and the line that ends it, all as the contract has them."""
+    lines = body.split(b"\n")
+    assert lines.pop() == b"", "the last line is not finished"
+    *entries, end = [json.loads(line) for line in lines]
+    for entry in entries:
+        validate(entry, "Entry")
+    validate(end, "ListingEnd")
+    return entries, end
+
+
 def assert_documented(method: str, path: str, answer: httpx.Response) -> None:
     """Status, headers and body are as the contract has them for this operation."""
     item = CONTRACT["paths"][path]
@@ -113,6 +126,8 @@ def assert_documented(method: str, path: str, answer: httpx.Response) -> None:
     elif media == "application/json":
         assert answer.content.isascii()
         validate(answer.json(), content[media]["schema"])
+    elif path in LISTINGS:
+        read_listing(answer.content)
     elif media in ("text/event-stream", "application/x-ndjson"):
         assert_whole_stream(read_events(answer.headers["content-type"], answer.content))
     elif media == "application/yaml":
