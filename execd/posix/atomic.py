@@ -51,8 +51,8 @@ class AtomicFile:
         self.created = False
         self.target = Target(places, path)
         try:
-            if _regular(self.target) and not self.target.writable():
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            if _regular(self.target):
+                self.target.assert_writable()
             self._fd, self._hidden = _scratch(self.target.directory_fd)
             self._home = os.dup(self.target.directory_fd) if self._hidden else -1
         except BaseException:

@@ -77,9 +77,16 @@ class Target:
         info = os.fstat(self.directory_fd)
         return info.st_dev, info.st_ino
 
-    def writable(self) -> bool:
-        """Whether we may write to the file that is there."""
-        return os.access(self.name, os.W_OK, dir_fd=self.directory_fd, effective_ids=True)
+    def assert_writable(self) -> None:
+        """Fail as open(2) would if we may not write to the file that is there.
+
+        Raises:
+            OSError: EACCES, EROFS, EPERM.
+        """
+        # Not by opening it: a program that runs (ETXTBSY) may be replaced. That only tells why.
+        if not os.access(self.name, os.W_OK, dir_fd=self.directory_fd, effective_ids=True):
+            flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            os.close(os.open(self.name, flags, dir_fd=self.directory_fd))
 
     def among(self, locks: Sequence[threading.Lock]) -> threading.Lock:
         """The lock of this name in its directory: the same for every Target of it."""

@@ -87,7 +87,7 @@ def chunks(data: bytes, size: int = 8192) -> Iterator[bytes]:
 
 
 def everything(directory: str | Path) -> dict[str, bytes]:
-    """All that is below a directory, by its path there: a file's content; a directory has a slash at its end."""
+    """All that is below a directory, by its path there: a file's content; directories end in a slash."""
     found: dict[str, bytes] = {}
     for place, directories, files in os.walk(directory):
         below = os.path.relpath(place, directory)
