@@ -25,6 +25,8 @@ def main() -> None:
         ticker(*arguments)
     elif tool == "writer":
         writer()
+    elif tool == "files":
+        files(*arguments)
     else:
         print(json.dumps(_MEASURES[tool](*arguments)))
 
@@ -196,6 +198,39 @@ def writer() -> None:
                     continue
             selector.unregister(sock)
             sock.close()
+
+
+def files(path: str) -> None:
+    """A file server with ranges: one thread, sendfile."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+    print(listening.getsockname()[1], flush=True)
+    selector = selectors.DefaultSelector()
+    selector.register(listening, selectors.EVENT_READ)
+    selector.register(sys.stdin, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is sys.stdin:
+                return
+            if key.fileobj is listening:
+                selector.register(listening.accept()[0], selectors.EVENT_READ)
+            elif isinstance(key.fileobj, socket.socket) and not _send_file(key.fileobj, path):
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+
+
+def _send_file(sock: socket.socket, path: str) -> bool:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        asked = sock.recv(65536)
+        if not asked:
+            return False
+        first, last = 0, os.fstat(file.fileno()).st_size - 1
+        if b"Range: bytes=" in asked:
+            numbers = asked.split(b"Range: bytes=")[1].split(b"\r\n")[0]
+            first, last = map(int, numbers.split(b"-"))
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (last + 1 - first))
+        sock.sendfile(file, first, last + 1 - first)
+        return True
+    return False
 
 
 def _connect(address: str, port: str) -> socket.socket:
