@@ -46,7 +46,7 @@ class Places:
         directory, name = os.path.split(plain(path))
         if not name:
             raise OSError(errno.EBUSY, "is the root directory", path)
-        fd = os.open(directory, _BY_PATH | os.O_DIRECTORY)
+        fd = self._found(directory, _BY_PATH | os.O_DIRECTORY)
         try:
             self.check(fd, path)
             yield Place(fd, name, path)
@@ -82,7 +82,7 @@ class Places:
             return os.open(path, flags, mode)
         if flags & os.O_CREAT:
             raise ValueError("create in a Place, where the directory has been checked")
-        fd = os.open(path, _BY_PATH | (flags & (os.O_DIRECTORY | os.O_NOFOLLOW)))
+        fd = self._found(path, _BY_PATH | (flags & (os.O_DIRECTORY | os.O_NOFOLLOW)))
         try:
             self.check(fd, path)
             if flags & os.O_PATH:
@@ -92,6 +92,28 @@ class Places:
         finally:
             if fd >= 0:
                 os.close(fd)
+
+    def _found(self, path: str, flags: int) -> int:
+        try:
+            return os.open(path, flags)
+        except OSError:
+            if self.roots:  # what is there, or is not, outside of the roots is not told
+                self._check_nearest(os.path.dirname(path) if flags & os.O_NOFOLLOW else path)
+            raise
+
+    def _check_nearest(self, path: str) -> None:
+        nearest, fd = os.path.realpath(path), -1
+        while fd < 0:
+            try:
+                fd = os.open(nearest, _BY_PATH | os.O_DIRECTORY)
+            except OSError:
+                if nearest == "/":
+                    raise
+                nearest = os.path.dirname(nearest)
+        try:
+            self.check(fd, path)
+        finally:
+            os.close(fd)
 
     def check(self, fd: int, path: str) -> None:
         """Raises NotAllowed if the open file or directory `fd` is not a root or below one."""

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 import tests.contract.ways_of_downloads  # registers its ways
+import tests.contract.ways_of_files
 import tests.contract.ways_of_limits
 import tests.contract.ways_of_listings
 import tests.contract.ways_of_uploads  # noqa: F401  # registers its ways
