@@ -116,13 +116,17 @@ class AtomicFile:
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
-        if self._hidden:
-            with contextlib.suppress(OSError):
-                os.unlink(self._hidden, dir_fd=self._home)
+        self._drop_hidden()
         if self._home >= 0:
             os.close(self._home)
         os.close(fd)
         self.target.close()
+
+    def _drop_hidden(self) -> None:
+        hidden, self._hidden = self._hidden, ""
+        if hidden:
+            with contextlib.suppress(OSError):
+                os.unlink(hidden, dir_fd=self._home)
 
     def _start_writeback(self) -> None:
         libc.start_writeback(self._fd, self._started, self._written - self._started)
@@ -145,7 +149,15 @@ class AtomicFile:
             ) from error
 
     def _settle(self, check: Check | None, *, adding: bool) -> os.stat_result:
-        self.target.make_parents(self._ownership)
+        try:
+            self.target.make_parents(self._ownership)
+            return self._settle_in(check, adding=adding)
+        except BaseException:
+            self._drop_hidden()
+            self.target.take_back()
+            raise
+
+    def _settle_in(self, check: Check | None, *, adding: bool) -> os.stat_result:
         with self.target.among(_locks):
             for _ in range(_ATTEMPTS):
                 current = _regular(self.target)

@@ -98,10 +98,11 @@ class Places:
             return os.open(path, flags)
         except OSError:
             if self.roots:  # what is there, or is not, outside of the roots is not told
-                self._check_nearest(os.path.dirname(path) if flags & os.O_NOFOLLOW else path)
+                self.check_nearest(os.path.dirname(path) if flags & os.O_NOFOLLOW else path)
             raise
 
-    def _check_nearest(self, path: str) -> None:
+    def check_nearest(self, path: str) -> None:
+        """Raises NotAllowed if `path`, which cannot be opened, would not be below a root either."""
         nearest, fd = os.path.realpath(path), -1
         while fd < 0:
             try:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 
 from execd.posix.ownership import Ownership
-from execd.posix.places import Places
+from execd.posix.places import Places, plain
 
 _MAX_LINKS = 40  # as the kernel has it (ELOOP)
 _PARENT_MODE = 0o755
@@ -31,19 +31,30 @@ class Target:
             NotAllowed: it is not below a root.
             OSError: a parent is no directory, cannot be searched, or the links have no end.
         """
-        path = os.path.normpath(path)
+        self.directory_fd = self._above = -1
+        self._names: tuple[str, ...] = ()
+        self._made: list[int] = []  # positions in `_names`
+        path = plain(path)
         for _ in range(_MAX_LINKS):
             directory, self.name = os.path.split(path)
             if self.name in ("", ".", ".."):
                 raise IsADirectoryError(errno.EISDIR, "is a directory", path)
             self.path = path
-            self.directory_fd, self.missing = _nearest(directory)
             try:
+                self.directory_fd, self.missing = _nearest(directory)
                 places.check(self.directory_fd, path)
                 link = self._link()
                 if link is None:
                     return
-                path = self._followed(link)
+                path = os.path.join(os.readlink(f"/proc/self/fd/{self.directory_fd}"), link)
+                # As the kernel would, links before `..` included; the result is looked at again.
+                path = os.path.join(
+                    os.path.realpath(os.path.dirname(path), strict=True), os.path.basename(path)
+                )
+            except OSError:
+                self.close()
+                places.check_nearest(os.path.dirname(path))  # what is outside of the roots is not told
+                raise
             except BaseException:
                 self.close()
                 raise
@@ -55,12 +66,6 @@ class Target:
         if info is None or not stat.S_ISLNK(info.st_mode):
             return None
         return os.readlink(self.name, dir_fd=self.directory_fd)
-
-    def _followed(self, link: str) -> str:
-        # Resolved as the kernel would, links before `..` included; the result is looked at again.
-        whole = os.path.join(os.readlink(f"/proc/self/fd/{self.directory_fd}"), link)
-        directory, name = os.path.split(whole)
-        return os.path.join(os.path.realpath(directory, strict=True), name)
 
     def current(self) -> os.stat_result | None:
         """What is there now, not followed if it is a symlink; None: nothing."""
@@ -95,24 +100,30 @@ class Target:
     def make_parents(self, owner: Ownership) -> None:
         """Make the missing directories, 0755 whatever the umask, with the owner and group given.
 
-        One that somebody else made meanwhile is used as it is. If it fails, those made are removed again.
+        One that somebody else made meanwhile is used as it is. `take_back` removes those made.
         """
         if not self.missing:
             return
         directory = Ownership(_PARENT_MODE, owner.uid, owner.gid)
-        fd, made = os.dup(self.directory_fd), []
-        try:
-            for depth, name in enumerate(self.missing):
-                below, new = _make_directory(fd, name, directory)
-                made += [depth] if new else []
-                os.close(fd)
-                fd = below
-        except BaseException:
-            os.close(fd)
-            _unmake(self.directory_fd, self.missing, made)
-            raise
-        os.close(self.directory_fd)
-        self.directory_fd, self.missing = fd, ()
+        self._above, self._names, self.missing = self.directory_fd, self.missing, ()
+        self.directory_fd = os.dup(self._above)
+        for depth, name in enumerate(self._names):
+            below, new = _make_directory(self.directory_fd, name, directory)
+            self._made += [depth] if new else []
+            os.close(self.directory_fd)
+            self.directory_fd = below
+
+    def take_back(self) -> None:
+        """Remove the directories made by `make_parents`, as far as they are empty. Follows no link."""
+        made, self._made = self._made, []
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for depth in reversed(made):
+                fd = self._above
+                for name in self._names[:depth]:
+                    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | _DIRECTORY, dir_fd=fd)
+                    stack.callback(os.close, fd)
+                os.rmdir(self._names[depth], dir_fd=fd)
+                stack.close()
 
     def sync_directory(self) -> None:
         """Let the directory's entries reach the disk; impossible, and left, if it may not be read."""
@@ -124,10 +135,11 @@ class Target:
                 os.close(fd)
 
     def close(self) -> None:
-        """Give the descriptor back."""
-        if self.directory_fd >= 0:
-            os.close(self.directory_fd)
-            self.directory_fd = -1
+        """Give the descriptors back."""
+        for fd in (self.directory_fd, self._above):
+            if fd >= 0:
+                os.close(fd)
+        self.directory_fd = self._above = -1
 
 
 def _nearest(directory: str) -> tuple[int, tuple[str, ...]]:
@@ -161,15 +173,3 @@ def _make_directory(parent: int, name: str, owner: Ownership) -> tuple[int, bool
             os.rmdir(name, dir_fd=parent)
         raise
     return fd, True
-
-
-def _unmake(base: int, names: tuple[str, ...], made: list[int]) -> None:
-    """Remove those of the nested directories `names` that were just made, as far as they are empty."""
-    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
-        for depth in reversed(made):
-            fd = base
-            for name in names[:depth]:
-                fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | _DIRECTORY, dir_fd=fd)
-                stack.callback(os.close, fd)
-            os.rmdir(names[depth], dir_fd=fd)
-            stack.close()

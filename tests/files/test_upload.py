@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,12 +137,13 @@ def test_a_file_that_is_replaced_keeps_its_owner_as_far_as_no_other_is_named(
     live: Daemon, tmp_path: Path
 ) -> None:
     target = tmp_path / "file"
-    for fields, expected in [
+    cases: list[tuple[dict[str, Any], tuple[int, int]]] = [
         ({}, (1234, 2345)),
         ({"owner": "0"}, (0, 2345)),
         ({"group": "77"}, (0, 77)),
         ({"owner": "nobody", "group": ""}, (65534, 77)),
-    ]:
+    ]
+    for fields, expected in cases:
         if not target.exists():
             target.write_bytes(b"old")
             os.chown(target, 1234, 2345)
