@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _AT_TARGET = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """What rename(2) and copying say of the target, not of the source."""
+_TAKEN = "is there already"
 
 
 class Files:
@@ -100,12 +101,9 @@ class Files:
             source = self._filesystem.resolve(item.src, "src")
             target = self._filesystem.resolve(item.dest, "dest")
             with explained(item.src, "src"):
-                if not earlier.makes(source):
-                    with self._places.place(source) as place:
-                        assert_changeable(place)
+                earlier.check_source(self._places, source)
             with explained(item.dest, "dest"):
-                if not earlier.takes_away(target):
-                    check_free(self._places, target)
+                earlier.check_target(self._places, target)
             earlier.add(source, target)
             return source, target
 
@@ -143,29 +141,51 @@ class Files:
 
 
 class _Earlier:
-    """What the items before this one will have done: so a name may be moved away and be taken in one call."""
+    """What the items before one will have done: so names may change hands within one call."""
 
     def __init__(self) -> None:
-        self._made: set[str] = set()
-        self._gone: set[str] = set()
+        self._there: dict[str, bool] = {}
+        self._above: set[str] = set()
 
     def add(self, source: str, target: str) -> None:
-        self._gone.add(plain(source))
-        self._made.add(plain(target))
+        """After these two comes the next item."""
+        self._there[plain(source)] = False
+        path = plain(target)
+        self._there[path] = True
+        while path != "/" and path not in self._above:
+            path = os.path.dirname(path)
+            self._above.add(path)
 
-    def makes(self, path: str) -> bool:
-        return _at_or_below(plain(path), self._made)
+    def decided(self, path: str) -> bool | None:
+        """Whether something will be there; None if that is not decided by what came before.
 
-    def takes_away(self, path: str) -> bool:
-        return _at_or_below(plain(path), self._gone)
+        Below a directory that was moved here it is not known: then it shows when it is done.
+        """
+        path = plain(path)
+        if path in self._there or path in self._above:
+            return self._there.get(path, True)
+        while path != "/":
+            path = os.path.dirname(path)
+            if path in self._there:
+                return self._there[path]
+        return None
 
+    def check_source(self, places: Places, path: str) -> None:
+        """Raises OSError if there will be nothing to move."""
+        there = self.decided(path)
+        if there is None:
+            with places.place(path) as place:
+                assert_changeable(place)
+        elif not there:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
-def _at_or_below(path: str, known: set[str]) -> bool:
-    while path not in known:
-        if path == "/":
-            return False
-        path = os.path.dirname(path)
-    return True
+    def check_target(self, places: Places, path: str) -> None:
+        """Raises OSError if something will be there."""
+        there = self.decided(path)
+        if there is None:
+            check_free(places, path)
+        elif plain(path) in self._there and there:
+            raise FileExistsError(errno.EEXIST, _TAKEN, path)
 
 
 def _move_one(item: Move, source: Place, target: Place) -> None:
@@ -191,9 +211,13 @@ def assert_changeable(place: Place) -> os.stat_result:
         OSError: ENOENT, EACCES, ...
     """
     info = os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
+    _assert_writable(place)
+    return info
+
+
+def _assert_writable(place: Place) -> None:
     if not os.access(f"/proc/self/fd/{place.directory_fd}", os.W_OK | os.X_OK, effective_ids=True):
         raise PermissionError(errno.EACCES, "its directory may not be written to", place.path)
-    return info
 
 
 def check_free(places: Places, path: str) -> None:
@@ -205,10 +229,14 @@ def check_free(places: Places, path: str) -> None:
     trees.check_directories(places, os.path.dirname(plain(path)))
     try:
         with places.place(path) as place:
-            os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
+            try:
+                os.stat(place.name, dir_fd=place.directory_fd, follow_symlinks=False)
+            except FileNotFoundError:
+                _assert_writable(place)
+                return
     except FileNotFoundError:
         return
-    raise FileExistsError(errno.EEXIST, "is there already", path)
+    raise FileExistsError(errno.EEXIST, _TAKEN, path)
 
 
 def unless_missing(call: Callable[[], None]) -> None:
