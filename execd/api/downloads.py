@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from execd.api import query
 from execd.api.disposition import attachment
-from execd.errors import BadRequest, InvalidQuery
+from execd.errors import BadRequest, BodyTooLarge, InvalidQuery
 from execd.services.ranges import Conditions
 from execd.services.transfers import EXTENSION, Source, Transfer
 
@@ -131,11 +131,14 @@ class FileAnswer:
 
 @contextlib.asynccontextmanager
 async def departure(receive: Receive) -> AsyncIterator[asyncio.Future[None]]:
-    """Within the block, a future that is done once the client has left: nothing else says so."""
+    """Within the block, a future that is done once the client has left: nothing else says so. A body that it
+    sends is not looked at; one that is too large is the same as leaving.
+    """
 
     async def wait() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        with contextlib.suppress(BodyTooLarge):
+            while (await receive())["type"] != "http.disconnect":
+                pass
 
     gone = asyncio.ensure_future(wait())
     try:

@@ -11,10 +11,8 @@ _PIECE = 256 * 1024  # counting newlines keeps other threads waiting, some 100 u
 _TURN = 64  # pieces
 
 
-def nth_newline(data: bytes, nth: int, start: int = 0) -> int | None:
-    """The position of the `nth` newline (from 1) from `start` on; None if there are fewer."""
-    if data.count(b"\n", start) < nth:
-        return None
+def nth_newline(data: bytes, nth: int, start: int = 0) -> int:
+    """The position of the `nth` newline (from 1) from `start` on, of which there are as many at least."""
     low, high = start, len(data)
     while high - low > 64:
         middle = (low + high) // 2
@@ -61,20 +59,20 @@ class LineSearch:
     def _look(self, piece: bytes) -> bool:
         within = 0
         if self._skip:
-            found = nth_newline(piece, self._skip)
-            if found is None:
-                self._skip -= piece.count(b"\n")
+            there = piece.count(b"\n")
+            if there < self._skip:
+                self._skip -= there
                 self._pass(piece)
                 return False
+            within = nth_newline(piece, self._skip) + 1
             self._skip = 0
-            within = found + 1
             self.start = self._at + within
         if self._take is not None:
-            found = nth_newline(piece, self._take, within)
-            if found is not None:
-                self.stop = self._at + found
+            there = piece.count(b"\n", within)
+            if there >= self._take:
+                self.stop = self._at + nth_newline(piece, self._take, within)
                 return True
-            self._take -= piece.count(b"\n", within)
+            self._take -= there
         self._pass(piece)
         return False
 
