@@ -114,7 +114,7 @@ class Walk(Generic[S]):
             else:
                 os.close(self._stack.pop().fd)
                 self._closed = self._progress = True
-                if self._late():
+                if self._stack and self._late():
                     break
 
     def _through(self, top: _Directory[S]) -> Iterator[Found | None]:
