@@ -127,8 +127,6 @@ def test_nothing_is_overwritten_across(api: Api, tmp_path: Path, elsewhere: Path
         "dangling": lambda path: path.symlink_to("nowhere"),
     }
     make[there](target)
-        target
-    )
     (tmp_path / "source").write_bytes(b"x")
     before = target.lstat()
     refused(api.move((tmp_path / "source", target)), "ALREADY_EXISTS", field="dest")

@@ -93,7 +93,7 @@ def as_user(*flags: str, umask: int | None = None) -> Iterator[Api]:
     """A daemon that is not root (as root itself: uid 1000)."""
     wrapper = AS_USER if os.geteuid() == 0 else ()
     if umask is not None:
-        wrapper = (*wrapper, "sh", "-c", f'umask {umask:03o}; exec "$@"', "sh")
+        wrapper = ("sh", "-c", f'umask {umask:03o}; exec "$@"', "sh", *wrapper)
     with daemon(*flags, wrapper=wrapper) as running:
         yield Api(running)
 
