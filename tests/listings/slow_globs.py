@@ -138,7 +138,7 @@ _ones = st.one_of(
     st.builds(_set, st.lists(_chars, min_size=1, max_size=3), st.booleans()),
 )
 _pieces = st.one_of(_ones, st.just(Star()), _ones)
-_flat = st.one_of(
+_flat: st.SearchStrategy[tuple[Token, ...]] = st.one_of(
     st.lists(_pieces, min_size=1, max_size=4).map(tuple), st.just((Deep(),)), st.just((Star(),))
 )
 _in_braces = st.lists(

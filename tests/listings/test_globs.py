@@ -140,10 +140,10 @@ def test_no_pattern_takes_long_for_any_name(pattern: str) -> None:
 
 def test_a_state_knows_when_names_do_not_matter() -> None:
     glob = Glob("src/lib/*.py", "/r")
-    assert glob.start.names == {"src"}
+    assert glob.start.names == frozenset({"src"})
     below = glob.child(glob.start, "src")
     assert below is not None
-    assert below.names == {"lib"}
+    assert below.names == frozenset({"lib"})
     assert glob.child(glob.start, "other") is None
     deep = Glob("*.py", "/r")
     assert deep.child(deep.start, "any") is deep.start

@@ -11,6 +11,9 @@ from typing import Any
 from execd.posix.plan import Place, Plan
 from execd.posix.walk import OPEN, Walk
 
+WIDE: Plan[Any] = Plan(depth=64, limit=10**6, seconds=60)
+"""Everything there is."""
+
 
 def make(root: Path, *paths: str | bytes) -> None:
     """Make files, and directories where a path ends with a slash, with all that is above them."""
