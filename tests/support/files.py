@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import platform
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -155,6 +158,32 @@ def snapshot(top: Path) -> dict[str, tuple[Any, ...]]:
                 content,
             )
     return found
+
+
+@contextlib.contextmanager
+def swapping(a: Path, b: Path) -> Iterator[None]:
+    """Let two names change places all the time, with no moment at which one of them is missing."""
+    number = {"x86_64": 316, "aarch64": 276}.get(platform.machine())
+    if number is None:
+        pytest.skip("renameat2 is not known for this machine")
+    call = ctypes.CDLL(None, use_errno=True).syscall
+    over = threading.Event()
+    swapped: list[int] = []
+
+    def swap() -> None:
+        while not over.is_set():
+            here = ctypes.c_int(-100)  # AT_FDCWD
+            found = call(ctypes.c_long(number), here, os.fsencode(a), here, os.fsencode(b), ctypes.c_uint(2))
+            swapped.append(found)
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    try:
+        yield
+    finally:
+        over.set()
+        swapper.join()
+    assert 0 in swapped, "the two were never swapped"
 
 
 def leftovers(*directories: Path) -> list[str]:
