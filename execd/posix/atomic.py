@@ -13,7 +13,7 @@ from typing import Final
 from execd.posix import libc
 from execd.posix.ownership import Ownership
 from execd.posix.places import Places
-from execd.posix.targets import Target
+from execd.posix.targets import Directories, Target
 
 NEW_FILE_MODE: Final = 0o644
 """Of a new file if none is asked for, whatever the umask."""
@@ -38,8 +38,14 @@ class AtomicFile:
     are made at the end. Not for several threads at once.
     """
 
-    def __init__(self, places: Places, path: str, ownership: Ownership | None = None) -> None:
-        """Begin. `path` is absolute; a symlink there is followed.
+    def __init__(
+        self,
+        places: Places,
+        path: str,
+        ownership: Ownership | None = None,
+        common: Directories | None = None,
+    ) -> None:
+        """Begin. `path` is absolute; a symlink there is followed. `common`: as Target has it.
 
         Raises:
             NotAllowed: it leads out of the roots.
@@ -48,10 +54,12 @@ class AtomicFile:
         """
         self._ownership = ownership or Ownership()
         self._written = self._started = 0
+        self._like: tuple[int, int, int] | None = None
+        """Mode, owner and group of the file that its own were taken from."""
         self.created = False
-        self.target = Target(places, path)
+        self.target = Target(places, path, common)
         try:
-            if _regular(self.target):
+            if _regular(self.target, self.target.found):
                 self.target.assert_writable()
             self._fd, self._hidden = _scratch(self.target.directory_fd)
             self._home = os.dup(self.target.directory_fd) if self._hidden else -1
@@ -84,22 +92,22 @@ class AtomicFile:
         """Make it durable and put it in the target's place; what the file is then."""
         self.seal()
         self.sync()
-        info = self.publish(check)
+        self.publish(check)
         self.target.sync_directory()
-        return info
+        return os.fstat(self._fd)
 
     def seal(self) -> None:
         """The first step of `commit`, after the last write: mode and owner, and the disk may begin."""
-        self._take_ownership(_regular(self.target))
+        self._take_ownership(self.target.found)
         self._start_writeback()
 
     def sync(self) -> None:
         """The second: wait until all of it is on the disk."""
         os.fsync(self._fd)
 
-    def publish(self, check: Check | None = None) -> os.stat_result:
+    def publish(self, check: Check | None = None) -> None:
         """The third: it is the file now. What is left is to sync the target's directory."""
-        return self._settle(check, adding=False)
+        self._settle(check)
 
     def append(self, check: Check | None = None) -> os.stat_result:
         """Put the content at the end of the target instead, all of it or nothing; make the file if need be.
@@ -107,8 +115,9 @@ class AtomicFile:
         It stays the same file, and those who have it open see it grow.
         """
         info = self._settle(check, adding=True)
-        if self.created:
+        if info is None:
             self.target.sync_directory()
+            info = os.fstat(self._fd)
         return info
 
     def close(self) -> None:
@@ -133,14 +142,17 @@ class AtomicFile:
         self._started = self._written
 
     def _take_ownership(self, current: os.stat_result | None) -> None:
-        asked, have = self._ownership, os.fstat(self._fd)
+        asked, self._like = self._ownership, _attributes(current)
         mode, uid, gid = asked.mode, asked.uid, asked.gid
         if current is not None:
+            have = os.fstat(self._fd)
             mode = stat.S_IMODE(current.st_mode) if mode is None else mode
             uid = current.st_uid if uid is None and current.st_uid != have.st_uid else uid
             gid = current.st_gid if gid is None and current.st_gid != have.st_gid else gid
         try:
-            Ownership(NEW_FILE_MODE if mode is None else mode, uid, gid).apply(self._fd)
+            if uid is not None or gid is not None:  # first: chown(2) takes setuid and setgid away
+                os.fchown(self._fd, -1 if uid is None else uid, -1 if gid is None else gid)
+            os.fchmod(self._fd, NEW_FILE_MODE if mode is None else mode)
         except PermissionError as error:
             if (uid, gid) == (asked.uid, asked.gid):
                 raise
@@ -148,30 +160,34 @@ class AtomicFile:
                 error.errno, "its owner and group cannot be kept; name those it may have", self.target.path
             ) from error
 
-    def _settle(self, check: Check | None, *, adding: bool) -> os.stat_result:
+    def _settle(self, check: Check | None = None, *, adding: bool = False) -> os.stat_result | None:
+        """Put the content where it belongs; what the file is then if it was added to one that is there."""
         try:
             self.target.make_parents(self._ownership)
-            return self._settle_in(check, adding=adding)
+            with self.target.among(_locks):
+                return self._settle_alone(check, adding=adding)
         except BaseException:
             self._drop_hidden()
             self.target.take_back()
             raise
 
-    def _settle_in(self, check: Check | None, *, adding: bool) -> os.stat_result:
-        with self.target.among(_locks):
-            for _ in range(_ATTEMPTS):
-                current = _regular(self.target)
-                if check:
-                    check(current)
-                if adding and current is not None:
-                    return self._add()
-                if adding:
-                    self.seal()
-                    self.sync()
-                with contextlib.suppress(FileExistsError):  # somebody else made one: look again
-                    self._place(new=current is None)
-                    self.created = current is None
-                    return os.fstat(self._fd)
+    def _settle_alone(self, check: Check | None, *, adding: bool) -> os.stat_result | None:
+        # A new file is tried at once: if there is one by now, link(2) says so.
+        hopeful = self.target.found is None and check is None and not adding
+        for _ in range(_ATTEMPTS):
+            current = None if hopeful else _regular(self.target, self.target.current())
+            hopeful = False
+            if check:
+                check(current)
+            if adding and current is not None:
+                return self._add()
+            if adding or self._like != _attributes(current):
+                self._take_ownership(current)
+                self.sync()
+            with contextlib.suppress(FileExistsError):  # somebody else made one: look again
+                self._place(new=current is None)
+                self.created = current is None
+                return None
         raise OSError(errno.EBUSY, "is made and removed by others all the time", self.target.path)
 
     def _place(self, *, new: bool) -> None:
@@ -228,13 +244,16 @@ class AtomicFile:
             os.close(fd)
 
 
-def _regular(target: Target) -> os.stat_result | None:
-    """What is at the target; None: nothing.
+def _attributes(info: os.stat_result | None) -> tuple[int, int, int] | None:
+    return info and (info.st_mode, info.st_uid, info.st_gid)
+
+
+def _regular(target: Target, info: os.stat_result | None) -> os.stat_result | None:
+    """What was found at the target; None: nothing.
 
     Raises:
         OSError: it is no regular file.
     """
-    info = target.current()
     if info is None or stat.S_ISREG(info.st_mode):
         return info
     if stat.S_ISDIR(info.st_mode):

@@ -7,11 +7,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 MAX_PATH = 4095
 """Bytes of a path that the kernel takes (PATH_MAX without its NUL)."""
+_UNTIDY = re.compile(r"^[^/]|//|/\.|/\Z")  # perhaps
 _BY_PATH = os.O_PATH | os.O_CLOEXEC
 
 
@@ -133,6 +135,8 @@ def plain(path: str) -> str:
     """The absolute path without `.`, `..` and slashes to spare. A `..` after a symlink goes where the kernel
     goes, to the parent of what the link points at. Another name for the same, no statement about it.
     """
+    if not _UNTIDY.search(path):
+        return path
     directory, name = os.path.split(path.rstrip("/"))
     if name in (".", ".."):
         path = os.path.realpath(path)

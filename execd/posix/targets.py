@@ -17,15 +17,29 @@ _PARENT_MODE = 0o755
 _DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC
 
 
+class Directories:
+    """Directories that several targets have in common, open until `close`: for files that come together."""
+
+    def __init__(self) -> None:
+        self.open: dict[str, tuple[int, tuple[int, int]]] = {}
+
+    def close(self) -> None:
+        """Give the descriptors back. It can be used again."""
+        for fd, _ in self.open.values():
+            os.close(fd)
+        self.open.clear()
+
+
 class Target:
-    """A name in an open directory. `missing` names the directories that are still to be made below it.
+    """A name in an open directory. `found`: what is there, None if nothing; `missing`: directories that are
+    still to be made below the open one.
 
     A symlink as the target is followed, also one that points at nothing yet; where it leads is checked
     against the roots as any path is. The descriptor is closed by `close`.
     """
 
-    def __init__(self, places: Places, path: str) -> None:
-        """Find the place of the absolute `path`. Nothing is made.
+    def __init__(self, places: Places, path: str, common: Directories | None = None) -> None:
+        """Find the place of the absolute `path`. Nothing is made. Its directory is, or will be, in `common`.
 
         Raises:
             NotAllowed: it is not below a root.
@@ -34,6 +48,10 @@ class Target:
         self.directory_fd = self._above = -1
         self._names: tuple[str, ...] = ()
         self._made: list[int] = []  # positions in `_names`
+        self._common = common
+        self._shared = False  # the open directory is `common`'s
+        self.missing: tuple[str, ...] = ()
+        self._identity: tuple[int, int] | None = None
         path = plain(path)
         for _ in range(_MAX_LINKS):
             directory, self.name = os.path.split(path)
@@ -41,11 +59,11 @@ class Target:
                 raise IsADirectoryError(errno.EISDIR, "is a directory", path)
             self.path = path
             try:
-                self.directory_fd, self.missing = _nearest(directory)
-                places.check(self.directory_fd, path)
-                link = self._link()
-                if link is None:
+                self._open(places, directory)
+                self.found = self.current()
+                if self.found is None or not stat.S_ISLNK(self.found.st_mode):
                     return
+                link = os.readlink(self.name, dir_fd=self.directory_fd)
                 path = os.path.join(os.readlink(f"/proc/self/fd/{self.directory_fd}"), link)
                 # As the kernel would, links before `..` included; the result is looked at again.
                 path = os.path.join(
@@ -61,11 +79,18 @@ class Target:
             self.close()
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
-    def _link(self) -> str | None:
-        info = self.current()
-        if info is None or not stat.S_ISLNK(info.st_mode):
-            return None
-        return os.readlink(self.name, dir_fd=self.directory_fd)
+    def _open(self, places: Places, directory: str) -> None:
+        known = self._common.open.get(directory) if self._common is not None else None
+        self._shared = known is not None
+        if known is not None:
+            (self.directory_fd, self._identity), self.missing = known, ()
+            return
+        self.directory_fd, self.missing = _nearest(directory)
+        self._identity = None
+        places.check(self.directory_fd, self.path)
+        if self._common is not None and not self.missing:
+            self._common.open[directory] = self.directory_fd, self.directory
+            self._shared = True
 
     def current(self) -> os.stat_result | None:
         """What is there now, not followed if it is a symlink; None: nothing."""
@@ -79,8 +104,10 @@ class Target:
     @property
     def directory(self) -> tuple[int, int]:
         """Which directory it is: device and inode."""
-        info = os.fstat(self.directory_fd)
-        return info.st_dev, info.st_ino
+        if self._identity is None:
+            info = os.fstat(self.directory_fd)
+            self._identity = info.st_dev, info.st_ino
+        return self._identity
 
     def assert_writable(self) -> None:
         """Fail as open(2) would if we may not write to the file that is there.
@@ -97,6 +124,11 @@ class Target:
         """The lock of this name in its directory: the same for every Target of it."""
         return locks[hash((self.directory, self.name)) % len(locks)]
 
+    def detach(self) -> None:
+        """Use nothing of `common` any more: it may be closed."""
+        if self._shared:
+            self.directory_fd, self._shared = os.dup(self.directory_fd), False
+
     def make_parents(self, owner: Ownership) -> None:
         """Make the missing directories, 0755 whatever the umask, with the owner and group given.
 
@@ -106,7 +138,7 @@ class Target:
             return
         directory = Ownership(_PARENT_MODE, owner.uid, owner.gid)
         self._above, self._names, self.missing = self.directory_fd, self.missing, ()
-        self.directory_fd = os.dup(self._above)
+        self.directory_fd, self._identity = os.dup(self._above), None
         for depth, name in enumerate(self._names):
             below, new = _make_directory(self.directory_fd, name, directory)
             self._made += [depth] if new else []
@@ -136,6 +168,8 @@ class Target:
 
     def close(self) -> None:
         """Give the descriptors back."""
+        if self._shared:
+            self.directory_fd = -1
         for fd in (self.directory_fd, self._above):
             if fd >= 0:
                 os.close(fd)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -98,7 +98,8 @@ class Filesystem:
             why = "is empty" if not asked else "holds a NUL character"
             raise InvalidFile(f"{field}: {asked!r} {why}", {"field": field})
         try:
-            path = paths.expand(asked, self._environments.merged({}))
+            simple = asked[0] == "/" and "$" not in asked  # most paths: the file need not be read for them
+            path = asked if simple else paths.expand(asked, self._environments.merged({}))
         except paths.UndefinedVariables as error:
             raise InvalidFile(f"{field}: {error}", {"field": field, "undefined": error.names}) from error
         if len(path.encode(errors="surrogateescape")) > MAX_PATH:
@@ -111,27 +112,32 @@ class Filesystem:
         self._walks.shutdown(wait=False, cancel_futures=True)
 
 
-@contextlib.contextmanager
-def explained(asked: str, field: str = "path") -> Iterator[None]:
+class explained:
     """Within the block, what the system says of the file that a client calls `asked` becomes an error by
     name, with that name in it.
     """
-    try:
-        yield
-    except NotAllowed as error:
-        raise PathNotAllowed(
-            f"{field}: {asked!r} leads outside of the allowed directories",
-            {"field": field, **entries.named(asked)},
-        ) from error
-    except NotRegular as error:
-        raise InvalidFile(
-            f"{field}: {asked!r} is {error}", {"field": field, **entries.named(asked)}
-        ) from error
-    except OSError as error:
-        number = error.errno or 0
-        situation = _SITUATIONS.get(number, InternalError)
-        reason = error.strerror or str(error)
-        details: dict[str, object] = {"field": field, **entries.named(asked)}
-        if number in errno.errorcode:
-            details["errno"] = errno.errorcode[number]
-        raise situation(f"{field}: {asked!r}: {reason}", details) from error
+
+    __slots__ = ("_asked", "_field")
+
+    def __init__(self, asked: str, field: str = "path") -> None:
+        self._asked = asked
+        self._field = field
+
+    def __enter__(self) -> None:
+        """Nothing to do: this is no generator because it is entered several times for every file."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, (NotAllowed, NotRegular, OSError)):
+            raise _explanation(error, self._asked, self._field) from error
+
+
+def _explanation(error: NotAllowed | NotRegular | OSError, asked: str, field: str) -> ExecdError:
+    details: dict[str, object] = {"field": field, **entries.named(asked)}
+    if isinstance(error, NotAllowed):
+        return PathNotAllowed(f"{field}: {asked!r} leads outside of the allowed directories", details)
+    if isinstance(error, NotRegular):
+        return InvalidFile(f"{field}: {asked!r} is {error}", details)
+    number = error.errno or 0
+    if number in errno.errorcode:
+        details["errno"] = errno.errorcode[number]
+    return _SITUATIONS.get(number, InternalError)(f"{field}: {asked!r}: {error.strerror or error}", details)

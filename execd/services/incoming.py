@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar
 from execd.errors import ExecdError, InsufficientStorage, InvalidContent, InvalidFile, InvalidMetadata
 from execd.posix.atomic import AtomicFile
 from execd.posix.ownership import Ownership, UnknownName
+from execd.posix.targets import Directories
 from execd.services.filesystem import Filesystem, explained
 from execd.services.multipart import Multipart, NotMultipart, Part
 from execd.services.preconditions import Precondition
@@ -33,8 +34,8 @@ class Wanted:
     group: str | None = None
     mode: int | None = None
 
-    def begin(self, filesystem: Filesystem) -> AtomicFile:
-        """Check all of it, and open the file that will be its content.
+    def begin(self, filesystem: Filesystem, common: Directories | None = None) -> AtomicFile:
+        """Check all of it, and open the file that will be its content. `common`: as Target has it.
 
         Raises:
             InvalidMetadata: there is no such user or group.
@@ -48,7 +49,7 @@ class Wanted:
         except UnknownName as error:
             raise InvalidMetadata(f"{error.field}: {error}", {"field": error.field}) from error
         with explained(self.path):
-            return AtomicFile(filesystem.places, path, ownership)
+            return AtomicFile(filesystem.places, path, ownership, common)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,7 @@ class Pairs(Incoming[None]):
         self._file: AtomicFile | None = None
         self._group: list[tuple[str, AtomicFile]] = []
         self._group_bytes = 0
+        self._directories = Directories()
         self._any = False
         self.done: list[str] = []
 
@@ -157,6 +159,7 @@ class Pairs(Incoming[None]):
         for _, file in self._group:
             file.close()
         self._group = []
+        self._directories.close()
 
     def _begin(self, part: Part) -> None:
         self._any = True
@@ -190,7 +193,7 @@ class Pairs(Incoming[None]):
         if self._part == "metadata":
             wanted = self._parse(bytes(self._metadata))
             self._metadata.clear()
-            self._asked, self._file = wanted.path, wanted.begin(self._filesystem)
+            self._asked, self._file = wanted.path, wanted.begin(self._filesystem, self._directories)
             return
         assert self._file is not None
         file, self._file = self._file, None
@@ -219,6 +222,9 @@ class Pairs(Incoming[None]):
         finally:
             for _, file in group:
                 file.close()
+            if self._file is not None:
+                self._file.target.detach()
+            self._directories.close()
 
 
 class Content(Incoming[Written]):

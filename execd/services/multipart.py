@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Final
 
 HEAD_BYTES: Final = 16 * 1024
 """Headers of one part."""
+_SHORT_HEAD: Final = 256  # bytes
 _PADDING: Final = 1024  # bytes of white space after a boundary
 _FORM_DATA: Final = re.compile(rb"^content-disposition[ \t]*:[ \t]*form-data[ \t]*(;.*)?$", re.I | re.M)
 _PARAMETER: Final = re.compile(rb'[ \t]*;[ \t]*([^\s=;"]+)[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^;]*)')
@@ -139,6 +141,16 @@ def _line_end(buffer: bytes, at: int) -> int | None:
 
 
 def _part(head: bytes) -> Part:
+    # Bodies of many files have the same few heads again and again.
+    return _short_head(head) if len(head) <= _SHORT_HEAD else _parsed(head)
+
+
+@lru_cache(maxsize=64)
+def _short_head(head: bytes) -> Part:
+    return _parsed(head)
+
+
+def _parsed(head: bytes) -> Part:
     head = re.sub(rb"\r\n[ \t]+", b" ", head).replace(b"\r\n", b"\n")
     disposition = _FORM_DATA.search(head)
     name = _name(disposition[1] or b"") if disposition else None

@@ -76,7 +76,7 @@ def test_a_refusal_says_what_is_wrong_and_what_was_done(
     keep_sdk: Sdk, tmp_path: Path, fields: dict[str, object], status: int, code: str
 ) -> None:
     good = WriteEntry(path=str(tmp_path / "good"), data="good")
-    bad = WriteEntry(**{"path": str(tmp_path / "bad"), "data": os.urandom(3_000_000)} | fields)  # type: ignore[arg-type]
+    bad = WriteEntry(**{"path": str(tmp_path / "bad"), "data": os.urandom(3_000_000)} | fields)
     with pytest.raises(SandboxApiException) as raised:
         keep_sdk.files("write_files", [good, bad])
     assert (raised.value.status_code, raised.value.error.code) == (status, code)

@@ -20,7 +20,7 @@ from execd.posix.ownership import Ownership
 from execd.posix.places import Places
 from tests.support.uploads import everything
 
-CALLS = ["mkdir", "open", "write", "fsync", "link", "rename", "chmod", "fstat", "pread"]
+CALLS = ["mkdir", "open", "write", "fsync", "link", "rename", "fchmod", "fstat", "pread"]
 Finish = Callable[[AtomicFile], os.stat_result]
 FINISHES: list[Finish] = [AtomicFile.commit, AtomicFile.append]
 
@@ -122,7 +122,7 @@ def test_whichever_call_fails_the_file_is_the_old_or_the_new_one(
         assert found == whole or path in whole
     else:
         pytest.fail(f"{call} is called without end")
-    assert failures or call in ("mkdir", "link", "rename", "chmod", "pread")
+    assert failures or call in ("mkdir", "link", "rename", "fchmod", "pread")
 
 
 class Full(OSError):

@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from tests.contract.ways_of_downloads import UNPRIVILEGED
+from tests.contract.ways_of_uploads import directory
 from tests.edge import raw
 from tests.support.live import Daemon, daemon, wait_until
 from tests.support.uploads import TYPE, body, chunks, everything, new, pair, parts, post, put, upload
@@ -210,34 +211,37 @@ def test_a_read_only_disk_is_forbidden(live: Daemon, tmp_path: Path) -> None:
 
 
 @needs_root
-def test_as_another_user_only_what_it_may_write_is_written(tmp_path: Path) -> None:
-    for directory in (tmp_path, *tmp_path.parents[:-2]):
-        directory.chmod(directory.stat().st_mode | 0o055)
-    tmp_path.chmod(0o777)
+def test_as_another_user_only_what_it_may_write_is_written() -> None:
+    with directory() as place:  # pytest's own are closed to others
+        place.chmod(0o777)
+        _as_another_user(place)
+
+
+def _as_another_user(place: Path) -> None:
     for name, file_mode, owner in (("root", 0o666, 0), ("locked", 0o444, 65534), ("own", 0o640, 65534)):
-        (tmp_path / name).write_bytes(b"old")
-        (tmp_path / name).chmod(file_mode)
-        os.chown(tmp_path / name, owner, owner)
+        (place / name).write_bytes(b"old")
+        (place / name).chmod(file_mode)
+        os.chown(place / name, owner, owner)
     with daemon(wrapper=UNPRIVILEGED) as running:
         refused: list[httpx.Response] = [
-            put(running, tmp_path / "root"),  # it cannot be given to root again
-            put(running, tmp_path / "locked"),
-            put(running, tmp_path / "given", query={"owner": "0"}),
+            put(running, place / "root"),  # it cannot be given to root again
+            put(running, place / "locked"),
+            put(running, place / "given", query={"owner": "0"}),
             put(running, "/etc/execd-never"),
         ]
         assert [answer.status_code for answer in refused] == [403] * 4
         assert "owner" in refused[0].json()["message"]
-        assert put(running, tmp_path / "own").status_code == 200
-        assert put(running, tmp_path / "made").status_code == 201
-        answer = put(running, tmp_path / "root", b"more", query={"append": "true"})
+        assert put(running, place / "own").status_code == 200
+        assert put(running, place / "made").status_code == 201
+        answer = put(running, place / "root", b"more", query={"append": "true"})
         assert answer.status_code == 200
-    assert everything(tmp_path) == {
+    assert everything(place) == {
         "root": b"oldmore",
         "locked": b"old",
         "own": b"new",
         "made": b"new",
     }
-    assert (tmp_path / "own").stat().st_mode & 0o777 == 0o640
+    assert (place / "own").stat().st_mode & 0o777 == 0o640
 
 
 def test_the_next_request_on_a_connection_is_answered_after_a_refusal(live: Daemon, tmp_path: Path) -> None:
