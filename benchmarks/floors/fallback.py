@@ -21,12 +21,8 @@ ANSWER_END = b"0\r\n\r\n"
 def main() -> None:
     """`fallback.py TOOL ARGUMENT...`"""
     tool, *arguments = sys.argv[1:]
-    if tool == "ticker":
-        ticker(*arguments)
-    elif tool == "writer":
-        writer()
-    elif tool == "files":
-        files(*arguments)
+    if tool in _SERVERS:
+        _SERVERS[tool](*arguments)
     else:
         print(json.dumps(_MEASURES[tool](*arguments)))
 
@@ -233,6 +229,36 @@ def _send_file(sock: socket.socket, path: str) -> bool:
     return False
 
 
+def send(address: str, port: str, request: str, tail: str, size: str) -> dict[str, float]:
+    """A request, made-up content and a tail; then the head of the answer."""
+    before, after, content = _file(request), _file(tail), os.urandom(1 << 20)
+    sock = _connect(address, port)
+    begun = time.perf_counter()
+    sock.sendall(before)
+    for left in range(int(size), 0, -len(content)):
+        sock.sendall(content[:left])
+    sock.sendall(after)
+    status = int(sock.recv(4096)[9:12])
+    return {
+        "seconds": time.perf_counter() - begun,
+        "status": status,
+        "cpu_seconds": _cpu(resource.RUSAGE_SELF),
+    }
+
+
+def sink(path: str) -> None:
+    """Writes the body of every request to one file."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=16)
+    print(listening.getsockname()[1], flush=True)
+    while True:
+        with listening.accept()[0] as sock, open(path, "wb") as file:
+            head, _, data = sock.recv(1 << 18).partition(b"\r\n\r\n")
+            left = int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])
+            while (left := left - file.write(data)) > 0 and data:
+                data = sock.recv(1 << 18)
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
 def _connect(address: str, port: str) -> socket.socket:
     sock = socket.create_connection((address, int(port)))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -258,7 +284,9 @@ def _times(took: list[float]) -> dict[str, float]:
     }
 
 
+_SERVERS: dict[str, Callable[..., None]] = {"ticker": ticker, "writer": writer, "files": files, "sink": sink}
 _MEASURES: dict[str, Callable[..., dict[str, float]]] = {
+    "send": send,
     "spawn": spawn,
     "arrival": arrival,
     "stream": stream,

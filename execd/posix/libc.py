@@ -24,6 +24,9 @@ _OPENAT2: Final = 437  # on every machine
 _RESOLVE_NO_XDEV: Final = 0x01
 _RESOLVE_NO_SYMLINKS: Final = 0x04
 _SYNC_FILE_RANGE: Final = getattr(_libc, "sync_file_range", None)
+_SYNC_FILE_RANGE_WRITE: Final = 2
+if _SYNC_FILE_RANGE is not None:
+    _SYNC_FILE_RANGE.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -142,7 +145,7 @@ def start_writeback(fd: int, offset: int, length: int) -> None:
     A hint: what fails here shows at fsync(2). Nothing where libc lacks it.
     """
     if _SYNC_FILE_RANGE is not None:
-        _SYNC_FILE_RANGE(ctypes.c_int(fd), ctypes.c_int64(offset), ctypes.c_int64(length), ctypes.c_uint(2))
+        _SYNC_FILE_RANGE(fd, offset, length, _SYNC_FILE_RANGE_WRITE)
 
 
 def become_subreaper() -> bool:
