@@ -27,6 +27,10 @@ _WATCH_AFTER: Final = 0.05
 """Seconds after which a walk begins to watch for its client leaving: most are over before that."""
 
 
+_PATIENCE: Final = 1.0
+"""Seconds that a walk stays open for a client that does not read; then it rests until the client does."""
+
+
 async def list_directory(request: TypedRequest) -> ASGIApp:
     """What is in a directory, level by level."""
     depth = query.whole_number(request, "depth", 0, _MOST)
@@ -153,6 +157,7 @@ class _Stream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it all; a client that leaves ends the walk."""
+        loop = asyncio.get_running_loop()
         headers = [(b"content-type", b"application/x-ndjson"), (b"x-accel-buffering", b"no")]
         async with self._listings.open(self._asked, held=False) as listing, _watching(receive, listing):
             await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -163,7 +168,9 @@ class _Stream:
                 if entries:
                     entries.append("")
                     body = "\n".join(entries).encode()
+                    timer = loop.call_later(_PATIENCE, listing.rest)
                     await send({"type": "http.response.body", "body": body, "more_body": True})
+                    timer.cancel()
             record = ascii_json(_record(listing.ending)) + b"\n"
         await send({"type": "http.response.body", "body": record})
 

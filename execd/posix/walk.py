@@ -76,12 +76,16 @@ class Walk(Generic[S]):
         self.cut = plan.after.cut
         self.reason: Reason | None = None
         self.cancelled = False
+        self.seconds_left = plan.seconds
         state = plan.glob.start if plan.glob else None
         self._stack = [_Directory(root_fd, "", 1, os.fstat(root_fd).st_dev, state)]
 
     def close(self) -> None:
-        """Close what is open; `place` stays."""
+        """Close what is open; `place` and `seconds_left` stay."""
+        if self._over:
+            return
         self._place = self.place()
+        self.seconds_left = max(0.0, self._end - time.monotonic())
         while self._stack:
             os.close(self._stack.pop().fd)
         self._over = True
@@ -105,6 +109,8 @@ class Walk(Generic[S]):
             self._stack[0].more = False
         else:
             self._resume()
+        if self.limit == 0 and self._plan.glob is not None:
+            self._look_ahead()
         while self._stack and self.reason is None:
             top = self._stack[-1]
             if top.items:

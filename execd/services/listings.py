@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from execd.errors import InvalidQuery
@@ -29,8 +29,6 @@ _CHUNK_ENTRIES: Final = 1000
 _CHUNK_BYTES: Final = 256 * 1024
 _SLICE: Final = 0.1
 """Seconds that a walk works before others that wait for its thread have their turn."""
-_GRACE: Final = 1.0
-"""Seconds after its deadline until a walk whose client does not read is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,36 +77,44 @@ class Listings:
             InvalidQuery: the pattern, the cursor or a field; `details.field` says which.
             InvalidFile, FileMissing, Forbidden, PathNotAllowed: the path.
         """
-        async with self._room:
-            listing = Listing(self._filesystem, self._settings, asked, self.limit(asked))
-            loop = asyncio.get_running_loop()
-            timer = loop.call_later(self._settings.list_timeout + _GRACE, listing.leave)
-            try:
-                await listing.begin(PAGE_BYTES if held else None)
-                yield listing
-            finally:
-                timer.cancel()
-                listing.leave()
+        listing = Listing(self._filesystem, self._settings, asked, self.limit(asked), self._room)
+        try:
+            await listing.begin(PAGE_BYTES if held else None)
+            yield listing
+        finally:
+            listing.leave()
 
 
 class Listing:
     """One walk: `chunk` by `chunk`, then its `ending`."""
 
-    def __init__(self, filesystem: Filesystem, settings: Settings, asked: Asked, limit: int) -> None:
+    def __init__(
+        self,
+        filesystem: Filesystem,
+        settings: Settings,
+        asked: Asked,
+        limit: int,
+        room: asyncio.Semaphore,
+    ) -> None:
         self._filesystem = filesystem
         self._settings = settings
         self._asked = asked
         self._limit = limit
+        self._room = room
+        self._in_room = False
         self._lock = threading.Lock()  # held by whoever works on the walk
         self._walk: Walk[State] | None = None
         self._found: Iterator[Found | None] = iter(())
         self._first: list[str] | None = None
+        self._skipped = 0  # in walks before a rest
+        self._resting = False
         self._left = False
         self._done = False
 
     async def begin(self, byte_limit: int | None) -> None:
         """Open the directory and take the first chunk: a short listing costs one hop to a thread."""
         self._bytes_left = byte_limit
+        await self._enter()
         self._first = await self._filesystem.walk(self._start)
 
     async def chunk(self) -> list[str] | None:
@@ -118,7 +124,15 @@ class Listing:
             return first
         if self._done or self._left:
             return None
+        await self._enter()
         return await self._filesystem.walk(self._work)
+
+    def rest(self) -> None:
+        """Hold nothing open until the next `chunk`, which goes on from the same place. Not during one."""
+        if not self._done and not self._left:
+            self._resting = True
+            self._close_if_idle()
+            self._leave_room()
 
     def leave(self) -> None:
         """End the walk as soon as may be, where it is now; its descriptors are closed."""
@@ -126,6 +140,7 @@ class Listing:
         if self._walk is not None:
             self._walk.cancelled = True
         self._close_if_idle()
+        self._leave_room()
 
     @property
     def ending(self) -> Ending:
@@ -133,9 +148,20 @@ class Listing:
         assert self._walk is not None
         walk = self._walk
         reason: str | None = walk.reason or (None if self._done else "deadline")
+        skipped = self._skipped + walk.skipped
         if reason is None:
-            return Ending("depth" if walk.cut else None, None, walk.skipped)
-        return Ending(reason, cursors.encode(walk.place(), self._query), walk.skipped)
+            return Ending("depth" if walk.cut else None, None, skipped)
+        return Ending(reason, cursors.encode(walk.place(), self._query), skipped)
+
+    async def _enter(self) -> None:
+        if not self._in_room:
+            await self._room.acquire()
+            self._in_room = True
+
+    def _leave_room(self) -> None:
+        if self._in_room:
+            self._in_room = False
+            self._room.release()
 
     def _start(self) -> list[str]:
         asked, settings = self._asked, self._settings
@@ -143,7 +169,8 @@ class Listing:
         fields = frozenset(FIELDS if asked.fields is None else asked.fields)
         glob = None if asked.pattern is None else _glob(asked.pattern, path)
         self._query = _identity(asked, path)
-        plan = Plan(
+        self._path = path
+        self._plan = Plan(
             depth=settings.list_depth if asked.depth is None else min(asked.depth, settings.list_depth),
             capped=asked.depth is None or asked.depth > settings.list_depth,
             limit=self._limit,
@@ -153,13 +180,32 @@ class Listing:
             after=_place(asked.cursor, self._query),
         )
         self._text = EntryText(path, fields)
-        with explained(asked.path):
-            self._walk = Walk(self._filesystem.places.open(path, OPEN), plan)
-        self._found = self._walk.found()
+        with self._lock:
+            self._open()
         return self._work()
+
+    def _open(self) -> None:
+        with explained(self._asked.path):
+            self._walk = Walk(self._filesystem.places.open(self._path, OPEN), self._plan)
+        self._found = self._walk.found()
+
+    def _wake(self) -> None:
+        walk = self._walk
+        assert walk is not None
+        self._resting = False
+        self._skipped += walk.skipped
+        self._plan = replace(
+            self._plan,
+            after=walk.place(),
+            limit=self._plan.limit - walk.count,
+            seconds=walk.seconds_left,
+        )
+        self._open()
 
     def _work(self) -> list[str]:
         with self._lock:
+            if self._resting and not self._left:
+                self._wake()
             entries = [] if self._left else self._entries()
         if self._left or self._done:
             self._close_if_idle()
