@@ -8,7 +8,18 @@ import platform
 import time
 from pathlib import Path
 
-from benchmarks import commands, delivery, encoding, idle, liveness, memory, spawning, streaming
+from benchmarks import (
+    commands,
+    delivery,
+    downloads,
+    encoding,
+    idle,
+    liveness,
+    memory,
+    spawning,
+    streaming,
+    uploads,
+)
 from benchmarks.report import Report
 from benchmarks.subject import peer
 from benchmarks.suite import Group, Suite
@@ -28,6 +39,8 @@ GROUPS = {
     "idle": Group("with nothing to do; no floor", idle.idle),
     "spawn": Group("the call that starts a process; floor: without the ballast", spawning.spawning),
     "liveness": Group("a ping every 2 ms; floor: a C server under the same load", liveness.liveness),
+    "download": Group("files to a client; floor: nginx, else sendfile from C", downloads.downloads),
+    "upload": Group("files from a client; floor: recv and write in C, Starlette's forms", uploads.uploads),
     "stalled": Group("memory beside an endless output; no floor", memory.stalled),
     "leaks": Group("what is left behind; no floor", memory.leaks),
 }

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,10 +51,18 @@ class Daemon:
         self._token = token
         self._requests: dict[bytes, Path] = {}
 
-    def request(self, method: str, path: str, body: dict[str, Any] | None = None, accept: str = BARE) -> Path:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        accept: str = BARE,
+        headers: Mapping[str, str] | None = None,
+    ) -> Path:
         """A file with this request as it goes over the wire, for the C clients."""
         content = b"" if body is None else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: {self.address}:{self.port}\r\nAccept: {accept}\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
         if self._token:
             head += f"X-EXECD-ACCESS-TOKEN: {self._token}\r\n"
         if body is not None:

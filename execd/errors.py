@@ -7,12 +7,23 @@
             MissingQuery          a query parameter is missing
             StartFailed           the program cannot be started as asked
             IdentityNotPermitted  the daemon may not become that user
+            InvalidFile           a path names the wrong kind of thing, or none that can be
+            InvalidContent        the bytes sent are not what the route takes
+            InvalidMetadata       the metadata of an uploaded file is wrong
         Unauthorized 401
         NotFound 404              no such route
             CommandNotFound       no such command, or no longer
+            FileMissing           no such file or directory
+        Forbidden 403             the daemon has no right to do that to this file
+            PathNotAllowed        outside of the roots that file routes are limited to
         MethodNotAllowed 405
         RequestTimeout 408        the body did not arrive
+        Conflict 409
+            AlreadyExists         something is there already
+            CountMismatch         not as many matches as expected
+        PreconditionFailed 412    If-Match or If-None-Match does not hold
         BodyTooLarge 413
+        RangeNotSatisfiable 416
         TooManyExecutions 429
         HeadTooLarge 431
         InternalError 500
@@ -21,12 +32,14 @@
             TooManyRequests
             ShuttingDown
             NotReady
+        InsufficientStorage 507   the disk, or a quota, is full
 
 `CODES` is the one table: code, status, retryable, executed, meaning. No HTTP library is used here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Final, Literal
 
 MESSAGE_LIMIT: Final = 2000
@@ -38,13 +51,14 @@ Executed = Literal["not_executed", "unknown", "executed"]
 class ExecdError(Exception):
     """Base. The class says what happened; the instance's message says to what.
 
-    `retryable`: the same request may work later. `executed`: whether anything ran.
+    `retryable`: the same request may work later. `executed`: whether anything ran. Both are what the class
+    promises; only `partly_done` gives an instance others.
     """
 
     code: ClassVar[str]
     status: ClassVar[int]
-    retryable: ClassVar[bool] = False
-    executed: ClassVar[Executed] = "not_executed"
+    retryable: bool = False
+    executed: Executed = "not_executed"
     retry_after: ClassVar[int | None] = None  # seconds
 
     def __init__(self, message: str, details: dict[str, object] | None = None) -> None:
@@ -58,6 +72,22 @@ class ExecdError(Exception):
     def headers(self) -> dict[str, str]:
         """Headers that the answer carries besides the body."""
         return {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+
+    def partly_done(self, done: Sequence[str]) -> ExecdError:
+        """This error as the end of a call with several items of which the first ones, `done`, were done.
+
+        `details.done` has them as the client named them (bytes that are no UTF-8 as U+FFFD). If there are
+        any, the error says `executed` and is not retryable: what was done stays. What would be 429 or 503 is
+        then a 500 with the code in `details.cause`, because clients repeat those two by themselves.
+        """
+        error: ExecdError = self
+        if done and self.status in (429, 503):
+            error = InternalError(self.message, {**(self.details or {}), "cause": self.code})
+        shown = [name.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for name in done]
+        error.details = {**(error.details or {}), "done": shown}
+        if done:
+            error.executed, error.retryable = "executed", False
+        return error
 
 
 class BadRequest(ExecdError):
@@ -97,6 +127,24 @@ class IdentityNotPermitted(BadRequest):
     code = "IDENTITY_NOT_PERMITTED"
 
 
+class InvalidFile(BadRequest):
+    """The path names the wrong kind of thing for this call, or is no possible path."""
+
+    code = "INVALID_FILE"
+
+
+class InvalidContent(BadRequest):
+    """The bytes that were sent are not what the route takes."""
+
+    code = "INVALID_FILE_CONTENT"
+
+
+class InvalidMetadata(BadRequest):
+    """The metadata of an uploaded file is wrong; the message names the field."""
+
+    code = "INVALID_FILE_METADATA"
+
+
 class Unauthorized(ExecdError):
     """The access token is missing or wrong."""
 
@@ -120,6 +168,25 @@ class CommandNotFound(NotFound):
         super().__init__(f"no command with id {command_id[:80]!r}")
 
 
+class FileMissing(NotFound):
+    """There is no such file or directory."""
+
+    code = "FILE_NOT_FOUND"
+
+
+class Forbidden(ExecdError):
+    """The daemon has no right to do that to this file, or its file system is read-only."""
+
+    code = "PERMISSION_DENIED"
+    status = 403
+
+
+class PathNotAllowed(Forbidden):
+    """The path leads outside of the directories that file routes are limited to."""
+
+    code = "PATH_NOT_ALLOWED"
+
+
 class MethodNotAllowed(ExecdError):
     """The route exists, but not for this method; the Allow header lists those that it has."""
 
@@ -135,11 +202,53 @@ class RequestTimeout(ExecdError):
     retryable = True
 
 
+class Conflict(ExecdError):
+    """The call contradicts what is there."""
+
+    code = "CONFLICT"
+    status = 409
+
+
+class AlreadyExists(Conflict):
+    """Something is there already, or a directory is not empty."""
+
+    code = "ALREADY_EXISTS"
+
+
+class CountMismatch(Conflict):
+    """There are not as many matches as expected; `details` has the real count. Nothing was changed."""
+
+    code = "COUNT_MISMATCH"
+
+
+class PreconditionFailed(ExecdError):
+    """If-Match or If-None-Match does not hold; nothing was changed."""
+
+    code = "PRECONDITION_FAILED"
+    status = 412
+
+
 class BodyTooLarge(ExecdError):
     """The request's body is larger than the limit."""
 
     code = "BODY_TOO_LARGE"
     status = 413
+
+
+class RangeNotSatisfiable(ExecdError):
+    """No byte of the file lies in the range that was asked for."""
+
+    code = "RANGE_NOT_SATISFIABLE"
+    status = 416
+
+    def __init__(self, message: str, size: int) -> None:
+        super().__init__(message)
+        self._size = size
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """With the size that a range has to fit, in bytes."""
+        return {"Content-Range": f"bytes */{self._size}"}
 
 
 class TooManyExecutions(ExecdError):
@@ -197,6 +306,13 @@ class NotReady(Unavailable):
     """A readiness check failed; `details.checks` says which and why."""
 
     code = "NOT_READY"
+
+
+class InsufficientStorage(ExecdError):
+    """The disk or a quota is full; the target is as it was."""
+
+    code = "INSUFFICIENT_STORAGE"
+    status = 507
 
 
 def _leaves(cls: type[ExecdError]) -> list[type[ExecdError]]:

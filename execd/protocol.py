@@ -13,6 +13,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from execd.api.errors import error_body
 from execd.errors import BadRequest, ExecdError, HeadTooLarge
 from execd.logs import INFO, log
+from execd.sendfile import FileCycle
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
@@ -41,7 +42,7 @@ class RestOfBody:
             self._protocol = None
 
 
-class OldCycle(RequestResponseCycle):
+class OldCycle(FileCycle):
     """An answer to HTTP/1.0, which knows no chunks: the end of the connection ends it (RFC 9112 6.1)."""
 
     async def send(self, message: ASGISendEvent) -> None:
@@ -138,8 +139,8 @@ class Protocol(HttpToolsProtocol):
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """A client that is done sending may still wait for its answer: keep the connection for that."""
-        cycle: RequestResponseCycle | None = self.cycle
-        if cycle is None or cycle.more_body or cycle.response_started:
+        cycle = cast("FileCycle | None", self.cycle)
+        if cycle is None or cycle.more_body or (cycle.response_started and not cycle.sending_file):
             self._cork.flush()  # the loop closes the transport next, and a closed one takes nothing
             return False
         cycle.keep_alive = False
@@ -176,8 +177,8 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         super().on_headers_complete()
-        if self.scope["http_version"] == "1.0":
-            self.cycle.__class__ = OldCycle
+        self.cycle.__class__ = OldCycle if self.scope["http_version"] == "1.0" else FileCycle
+        cast("FileCycle", self.cycle).offer()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP, or too much of it, in the one shape of errors; then close."""

@@ -230,6 +230,42 @@ class Settings:
         env="EXECD_KEEP_ALIVE",
         show=values.show_duration,
     )
+    roots: str = _setting(
+        "",
+        values.directories,
+        "directories, separated by colons, that file routes are limited to; empty: no limit",
+        flag="roots",
+        env="EXECD_ROOTS",
+    )
+    list_limit: int = _setting(
+        10_000,
+        values.whole(1, 100_000),
+        "entries in a page of a listing or search that names no limit",
+        flag="list-limit",
+        env="EXECD_LIST_LIMIT",
+    )
+    list_ceiling: int = _setting(
+        100_000,
+        values.whole(1, 1_000_000),
+        "most entries in a page, whatever is asked for",
+        flag="list-ceiling",
+        env="EXECD_LIST_CEILING",
+    )
+    list_timeout: float = _setting(
+        30.0,
+        values.duration_from(0.01, 3600),
+        "longest walk for a page; then it is truncated",
+        flag="list-timeout",
+        env="EXECD_LIST_TIMEOUT",
+        show=values.show_duration,
+    )
+    list_depth: int = _setting(
+        64,
+        values.whole(1, 1000),
+        "deepest level of one listing or search; below it is truncated",
+        flag="list-depth",
+        env="EXECD_LIST_DEPTH",
+    )
     jupyter_host: str = _setting(
         "",
         values.jupyter_host,
@@ -253,6 +289,11 @@ class Settings:
         env="EXECD_JUPYTER_IDLE_POLL_INTERVAL",
         show=values.show_duration,
     )
+
+    @property
+    def root_list(self) -> list[str]:
+        """The directories of `roots`."""
+        return [root for root in self.roots.split(":") if root]
 
     @property
     def state_path(self) -> str:

@@ -70,6 +70,13 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def directories(text: str) -> str:
+    """A colon-separated list of absolute paths, as it is."""
+    if not all(part.startswith("/") for part in text.split(":") if part):
+        raise ValueError("absolute paths separated by colons")
+    return text
+
+
 def log_level(text: str) -> int:
     if text.lower() in _LEVELS:
         return _LEVELS.index(text.lower())

@@ -21,10 +21,8 @@ ANSWER_END = b"0\r\n\r\n"
 def main() -> None:
     """`fallback.py TOOL ARGUMENT...`"""
     tool, *arguments = sys.argv[1:]
-    if tool == "ticker":
-        ticker(*arguments)
-    elif tool == "writer":
-        writer()
+    if tool in _SERVERS:
+        _SERVERS[tool](*arguments)
     else:
         print(json.dumps(_MEASURES[tool](*arguments)))
 
@@ -199,6 +197,69 @@ def writer() -> None:
             sock.close()
 
 
+def files(path: str) -> None:
+    """A file server with ranges: one thread, sendfile."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=512)
+    print(listening.getsockname()[1], flush=True)
+    selector = selectors.DefaultSelector()
+    selector.register(listening, selectors.EVENT_READ)
+    selector.register(sys.stdin, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is sys.stdin:
+                return
+            if key.fileobj is listening:
+                selector.register(listening.accept()[0], selectors.EVENT_READ)
+            elif isinstance(key.fileobj, socket.socket) and not _send_file(key.fileobj, path):
+                selector.unregister(key.fileobj)
+                key.fileobj.close()
+
+
+def _send_file(sock: socket.socket, path: str) -> bool:
+    with contextlib.suppress(OSError), open(path, "rb") as file:
+        asked = sock.recv(65536)
+        if not asked:
+            return False
+        first, last = 0, os.fstat(file.fileno()).st_size - 1
+        if b"Range: bytes=" in asked:
+            numbers = asked.split(b"Range: bytes=")[1].split(b"\r\n")[0]
+            first, last = map(int, numbers.split(b"-"))
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (last + 1 - first))
+        sock.sendfile(file, first, last + 1 - first)
+        return True
+    return False
+
+
+def send(address: str, port: str, request: str, tail: str, size: str) -> dict[str, float]:
+    """A request, made-up content and a tail; then the head of the answer."""
+    before, after, content = _file(request), _file(tail), os.urandom(1 << 20)
+    sock = _connect(address, port)
+    begun = time.perf_counter()
+    sock.sendall(before)
+    for left in range(int(size), 0, -len(content)):
+        sock.sendall(content[:left])
+    sock.sendall(after)
+    status = int(sock.recv(4096)[9:12])
+    return {
+        "seconds": time.perf_counter() - begun,
+        "status": status,
+        "cpu_seconds": _cpu(resource.RUSAGE_SELF),
+    }
+
+
+def sink(path: str) -> None:
+    """Writes the body of every request to one file."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=16)
+    print(listening.getsockname()[1], flush=True)
+    while True:
+        with listening.accept()[0] as sock, open(path, "wb") as file:
+            head, _, data = sock.recv(1 << 18).partition(b"\r\n\r\n")
+            left = int(head.split(b"Content-Length: ")[1].split(b"\r\n")[0])
+            while (left := left - file.write(data)) > 0 and data:
+                data = sock.recv(1 << 18)
+            sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
 def _connect(address: str, port: str) -> socket.socket:
     sock = socket.create_connection((address, int(port)))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -224,7 +285,9 @@ def _times(took: list[float]) -> dict[str, float]:
     }
 
 
+_SERVERS: dict[str, Callable[..., None]] = {"ticker": ticker, "writer": writer, "files": files, "sink": sink}
 _MEASURES: dict[str, Callable[..., dict[str, float]]] = {
+    "send": send,
     "spawn": spawn,
     "arrival": arrival,
     "stream": stream,

@@ -1,14 +1,14 @@
-"""Request bodies and query parameters as validated values, or an error that names field and value."""
+"""Request bodies as validated values, or an error that names field and value."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from execd.errors import InvalidBody, InvalidQuery, MissingQuery, RequestTimeout
+from execd.errors import ExecdError, InvalidBody, InvalidContent, RequestTimeout
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
+    from pydantic import BaseModel
     from pydantic_core import ErrorDetails
 
     from execd.api.state import TypedRequest
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 BODY_SECONDS: Final = 60.0
 """The longest wait for a JSON body to arrive completely."""
+SILENCE_SECONDS: Final = 120.0
+"""The longest wait for the next bytes of a file."""
 _SHOWN = 80  # characters of a value in a message
 
 
@@ -28,12 +30,72 @@ async def parse_body(request: TypedRequest, model: type[Model]) -> Model:
         RequestTimeout: it did not arrive within `BODY_SECONDS`.
         BodyTooLarge: from the middleware that counts it.
     """
+    return validated(model, await _read(request))
+
+
+def validated(
+    model: type[Model], data: bytes, kind: type[ExecdError] = InvalidBody, what: str = "the body"
+) -> Model:
+    """JSON as `model`.
+
+    Raises:
+        kind: no JSON, or not as the model wants it.
+    """
     from pydantic import ValidationError
 
     try:
-        return model.model_validate_json(await _read(request))
+        return model.model_validate_json(data)
     except ValidationError as error:
-        raise _explained(error) from None
+        problems = error.errors(include_url=False)
+        field = _path(problems[0])
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        sentence = _sentence(problems[0], field, what)
+        raise kind(f"{sentence}{more}", {"field": field} if field else None) from None
+
+
+class Body:
+    """A body of any length as it comes, for a service that takes it in pieces."""
+
+    def __init__(self, request: TypedRequest) -> None:
+        self._receive = request.receive
+        self._waiting: asyncio.Timeout | None = None
+        self._interrupted = False
+        self.complete = False
+        """Nothing comes after what was read."""
+
+    async def read(self) -> bytes:
+        """The next bytes; none at the end, or once `interrupt` was called.
+
+        Raises:
+            InvalidContent: the client has left.
+            RequestTimeout: nothing came for `SILENCE_SECONDS`.
+        """
+        while not self._over():
+            try:
+                async with asyncio.timeout(SILENCE_SECONDS) as self._waiting:
+                    message = await self._receive()
+            except TimeoutError:
+                if self._over():
+                    return b""
+                raise RequestTimeout(f"no byte of the body came for {SILENCE_SECONDS:g} s") from None
+            finally:
+                self._waiting = None
+            if message["type"] == "http.disconnect":
+                raise InvalidContent("the client left before its request was complete")
+            self.complete = not message.get("more_body", False)
+            data: bytes = message.get("body", b"")
+            if data:
+                return data
+        return b""
+
+    def _over(self) -> bool:
+        return self.complete or self._interrupted
+
+    def interrupt(self) -> None:
+        """Let a `read` that waits return: what comes is no longer wanted."""
+        self._interrupted = True
+        if self._waiting is not None and not self._waiting.expired():
+            self._waiting.reschedule(asyncio.get_running_loop().time())
 
 
 async def _read(request: TypedRequest) -> bytes:
@@ -54,18 +116,10 @@ async def _read(request: TypedRequest) -> bytes:
     return b"".join(parts)
 
 
-def _explained(error: ValidationError) -> InvalidBody:
-    problems = error.errors(include_url=False)
-    first = problems[0]
-    field = _path(first)
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return InvalidBody(f"{_sentence(first, field)}{more}", {"field": field} if field else None)
-
-
-def _sentence(problem: ErrorDetails, field: str) -> str:
+def _sentence(problem: ErrorDetails, field: str, what: str) -> str:
     kind, message = problem["type"], problem["msg"].removeprefix("Value error, ")
     if kind == "json_invalid":
-        return f"the body is no JSON: {message.removeprefix('Invalid JSON: ')}"
+        return f"{what} is no JSON: {message.removeprefix('Invalid JSON: ')}"
     if kind == "extra_forbidden":
         return f"{field}: there is no such field"
     if not field:
@@ -82,27 +136,3 @@ def _path(problem: ErrorDetails) -> str:
             continue
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
     return path[:200]
-
-
-def required_query(request: TypedRequest, name: str) -> str:
-    """Raises MissingQuery: the parameter is absent or empty."""
-    value = request.query_params.get(name, "")
-    if not value:
-        raise MissingQuery(f"query parameter {name} is needed", {"field": name})
-    return value
-
-
-def offset_query(request: TypedRequest, name: str) -> int:
-    """A byte offset, 0 if absent or empty.
-
-    Raises:
-        InvalidQuery: it is no whole number from 0 to 2^63-1.
-    """
-    text = request.query_params.get(name, "")
-    if not text:
-        return 0
-    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) >= 2**63:
-        raise InvalidQuery(
-            f"query parameter {name} is {text[:_SHOWN]!r}, allowed is a whole number from 0", {"field": name}
-        )
-    return int(text)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
-from execd.api.body import offset_query, parse_body, required_query
+from execd.api import query
+from execd.api.body import parse_body
 from execd.api.framing import Framing, ascii_json
 from execd.api.streams import EventStream, Started
 from execd.models.commands import RunCommandRequest, status_json
@@ -29,7 +30,7 @@ async def run_command(request: TypedRequest) -> Started | EventStream:
 
 async def interrupt_command(request: TypedRequest) -> Response:
     """End a command and everything it started."""
-    await request.state["commands"].interrupt(required_query(request, "id"))
+    await request.state["commands"].interrupt(query.required(request, "id"))
     return Response()
 
 
@@ -41,7 +42,7 @@ async def command_status(request: TypedRequest) -> Response:
 
 async def command_logs(request: TypedRequest) -> Response:
     """A page of a command's output, stdout and stderr together."""
-    cursor = offset_query(request, "cursor")
+    cursor = query.whole_number(request, "cursor", 0, 2**63 - 1) or 0
     page = await request.state["commands"].page(request.path_params["id"], cursor)
     headers = {
         CURSOR_HEADER: str(page.next),

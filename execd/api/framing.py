@@ -48,14 +48,7 @@ class Framing(Enum):
         for part in accept.lower().split(","):
             media, *parameters = (item.strip() for item in part.split(";"))
             framing = {"text/event-stream": cls.SSE, "application/x-ndjson": cls.NDJSON}.get(media)
-            quality = 1.0
-            for parameter in parameters:
-                if parameter.startswith("q="):
-                    try:
-                        quality = float(parameter[2:])
-                    except ValueError:
-                        quality = 0.0
-            if framing is not None and quality > best_quality:
+            if framing is not None and (quality := _quality(parameters)) > best_quality:
                 best, best_quality = framing, quality
         return best
 
@@ -66,6 +59,28 @@ class Framing(Enum):
         if self is Framing.BARE:
             return json + b"\n\n"
         return b"data: %b\n\n" % json if eid is None else b"id: %d\ndata: %b\n\n" % (eid, json)
+
+
+def prefers_ndjson(accept: str) -> bool:
+    """True if an Accept header wants a JSON object a line rather than one JSON document."""
+    best, best_quality = "", 0.0
+    for part in accept.lower().split(","):
+        media, *parameters = (item.strip() for item in part.split(";"))
+        known = media in ("application/x-ndjson", "application/json")
+        if known and (quality := _quality(parameters)) > best_quality:
+            best, best_quality = media, quality
+    return best == "application/x-ndjson"
+
+
+def _quality(parameters: Sequence[str]) -> float:
+    quality = 1.0
+    for parameter in parameters:
+        if parameter.startswith("q="):
+            try:
+                quality = float(parameter[2:])
+            except ValueError:
+                quality = 0.0
+    return quality
 
 
 def ascii_json(value: object) -> bytes:

@@ -126,14 +126,18 @@ class RequestLimit:
 
 
 class BodyLimit:
-    """No body of more than `limit` bytes: refused unread if it is announced, else where it passes it."""
+    """No body of more than `limit` bytes: refused unread if it is announced, else where it passes it.
 
-    def __init__(self, app: ASGIApp, limit: int) -> None:
+    The paths in `unlimited` take bodies of any size.
+    """
+
+    def __init__(self, app: ASGIApp, limit: int, unlimited: frozenset[str] = frozenset()) -> None:
         self._app = app
         self._limit = limit
+        self._unlimited = unlimited
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in self._unlimited:
             await self._app(scope, receive, send)
             return
         announced = header(scope, b"content-length")

@@ -9,7 +9,14 @@ if TYPE_CHECKING:
 
     from execd.services.capabilities import Capabilities
     from execd.services.commands import Commands
+    from execd.services.directories import Directories
+    from execd.services.downloads import Downloads
+    from execd.services.files import Files
+    from execd.services.filesystem import Filesystem
+    from execd.services.listings import Listings
     from execd.services.readiness import Readiness
+    from execd.services.replacements import Replacements
+    from execd.services.uploads import Uploads
     from execd.settings import Settings
 
 
@@ -20,6 +27,13 @@ class State(TypedDict):
     commands: Commands
     readiness: Readiness
     capabilities: Capabilities
+    filesystem: Filesystem
+    downloads: Downloads
+    files: Files
+    directories: Directories
+    replacements: Replacements
+    listings: Listings
+    uploads: Uploads
 
 
 if TYPE_CHECKING:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from execd.models.types import Text, WholeNumber
 
 if TYPE_CHECKING:
     from execd.services.executions import Execution
@@ -15,27 +17,15 @@ _MAX_ID = 2**32 - 2  # chown(2): (uid_t) -1 means "unchanged", it is no id
 _MAX_TIMEOUT_MS = 10 * 366 * 86_400_000
 
 
-def _without_nul(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("holds a NUL character")
-    return text
-
-
 def _variable_name(name: str) -> str:
     if not name or "=" in name:
         raise ValueError("is no name for a variable: empty, or with an equals sign")
-    return _without_nul(name)
+    return name
 
 
-def _whole(value: object) -> object:
-    # JSON has one kind of number, and in JSON Schema 5.0 is an integer.
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Text = Annotated[str, AfterValidator(_without_nul)]
-Name = Annotated[str, AfterValidator(_variable_name)]
-Id = Annotated[int, Field(ge=0, le=_MAX_ID), BeforeValidator(_whole)]
-Milliseconds = Annotated[int, Field(ge=0, le=_MAX_TIMEOUT_MS), BeforeValidator(_whole)]
+Name = Annotated[Text, AfterValidator(_variable_name)]
+Id = Annotated[WholeNumber, Field(ge=0, le=_MAX_ID)]
+Milliseconds = Annotated[WholeNumber, Field(ge=0, le=_MAX_TIMEOUT_MS)]
 
 
 class RunCommandRequest(BaseModel):

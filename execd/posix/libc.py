@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
+import platform
 from typing import Final
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -15,6 +18,15 @@ _FILE_ACTIONS_BYTES: Final = 256  # glibc: 80, musl: 80
 _ATTRIBUTES_BYTES: Final = 512  # glibc: 336, musl: 336
 _SIGSET_BYTES: Final = 128
 
+_RENAMEAT2: Final = {"x86_64": 316, "aarch64": 276}  # system call numbers: musl has no wrapper
+_RENAME_NOREPLACE: Final = 1
+_OPENAT2: Final = 437  # on every machine
+_RESOLVE_NO_XDEV: Final = 0x01
+_RESOLVE_NO_SYMLINKS: Final = 0x04
+_SYNC_FILE_RANGE: Final = getattr(_libc, "sync_file_range", None)
+_SYNC_FILE_RANGE_WRITE: Final = 2
+if _SYNC_FILE_RANGE is not None:
+    _SYNC_FILE_RANGE.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _M_TRIM_THRESHOLD: Final = -1
 _M_MMAP_THRESHOLD: Final = -3
@@ -100,6 +112,42 @@ def set_file_ids(uid: int, gid: int) -> None:
     _libc.setfsuid(ctypes.c_uint(uid))
 
 
+def rename_new(source_fd: int, source: str, target_fd: int, target: str) -> None:
+    """renameat2(2) with RENAME_NOREPLACE; two steps with a gap where kernel or file system lack it.
+
+    Raises:
+        OSError: EEXIST if the target exists, and all that rename(2) gives.
+    """
+    number = _RENAMEAT2.get(platform.machine())
+    if number is not None:
+        failed = _libc.syscall(
+            ctypes.c_long(number),
+            ctypes.c_int(source_fd),
+            os.fsencode(source),
+            ctypes.c_int(target_fd),
+            os.fsencode(target),
+            ctypes.c_uint(_RENAME_NOREPLACE),
+        )
+        if not failed:
+            return
+        error = ctypes.get_errno()
+        if error not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(error, os.strerror(error), target)
+    with contextlib.suppress(FileNotFoundError):
+        os.stat(target, dir_fd=target_fd, follow_symlinks=False)
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target)
+    os.rename(source, target, src_dir_fd=source_fd, dst_dir_fd=target_fd)
+
+
+def start_writeback(fd: int, offset: int, length: int) -> None:
+    """Tell the kernel to begin writing a file's dirty pages to disk, without waiting (sync_file_range(2)).
+
+    A hint: what fails here shows at fsync(2). Nothing where libc lacks it.
+    """
+    if _SYNC_FILE_RANGE is not None:
+        _SYNC_FILE_RANGE(fd, offset, length, _SYNC_FILE_RANGE_WRITE)
+
+
 def become_subreaper() -> bool:
     """Make orphaned descendants our children (prctl(2)); False if the kernel refuses."""
     return bool(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
@@ -119,3 +167,38 @@ def overwrite_memory(address: int, length: int, needle: bytes, filler: bytes) ->
     while found >= 0:
         ctypes.memset(address + found, filler[0], len(needle))
         found = memory.find(needle, found + len(needle))
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_on_same_mount(directory_fd: int, name: str, flags: int) -> int:
+    """openat2(2) that follows no link and does not leave the mount (bind mounts included).
+
+    Raises:
+        OSError: EXDEV if something is mounted there; ENOSYS where the kernel, or a filter, has no openat2.
+    """
+    how = _OpenHow(flags, 0, _RESOLVE_NO_XDEV | _RESOLVE_NO_SYMLINKS)
+    fd = _libc.syscall(
+        ctypes.c_long(_OPENAT2),
+        ctypes.c_int(directory_fd),
+        os.fsencode(name),
+        ctypes.byref(how),
+        ctypes.c_size_t(ctypes.sizeof(how)),
+    )
+    if fd < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), name)
+    return int(fd)
+
+
+def sync_file_system(fd: int) -> None:
+    """syncfs(2): everything that was written to the file system of `fd` is on its disk afterwards.
+
+    Raises:
+        OSError: EIO, ENOSPC, ... of any file there that could not be written (Linux 5.8).
+    """
+    if _libc.syncfs(ctypes.c_int(fd)):
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))

@@ -12,12 +12,16 @@ from typing import Any
 
 from execd import __version__
 from execd.posix import libc
-from execd.services import commands, pipes, readiness
+from execd.services import commands, listings, pipes, readiness
 from execd.services.engine import Engine
 from execd.settings import Settings
 
 _SHOWN = frozenset(
     {
+        "list_ceiling",
+        "list_depth",
+        "list_limit",
+        "list_timeout",
         "max_executions",
         "max_requests",
         "max_body",
@@ -38,6 +42,7 @@ _SHOWN = frozenset(
 )
 _SECONDS = frozenset(
     {
+        "list_timeout",
         "retention",
         "ping_interval",
         "drain_quiet",
@@ -75,6 +80,7 @@ class Capabilities:
             if spec.name in _SHOWN
         }
         limits |= {
+            "list_page_bytes": listings.PAGE_BYTES,
             "logs_page_bytes": commands.PAGE_BYTES,
             "readiness_timeout_seconds": readiness.TIMEOUT,
             "unfinished_line_hold_seconds": pipes.HOLD_SECONDS,
@@ -97,6 +103,7 @@ class Capabilities:
                 "spawn_without_fork": libc.CAN_SPAWN,
                 "shell": shell,
                 "state_directory": self._engine.state.path,
+                "roots": settings.root_list,
             },
             "kernel": {
                 "release": platform.release(),

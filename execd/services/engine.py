@@ -47,7 +47,7 @@ class Engine:
     def __init__(self, settings: Settings, environ: Mapping[str, str], loop: AbstractEventLoop) -> None:
         self._settings = settings
         self._loop = loop
-        self._environments = Environments(environ, settings.env_file or None)
+        self.environments = Environments(environ, settings.env_file or None)
         self._spawner: Spawner[tuple[Process, int]] = Spawner(loop, SPAWN_THREADS)
         self.files = _running_threads(FILE_THREADS, "execd-file")
         loop.set_default_executor(self.files)
@@ -201,7 +201,7 @@ class Engine:
 
     def _launch(self, request: Launch, execution_id: str) -> tuple[Process, int]:
         oom_before = self._oom.read()  # before: it may be struck at once
-        return launch(request, execution_id, self._environments), oom_before
+        return launch(request, execution_id, self.environments), oom_before
 
     def _timed_out(self, execution: Execution) -> None:
         self._force(execution, "timed_out", "timeout")

@@ -24,8 +24,15 @@ ENDINGS = [
 ]
 
 
+QUERIES = {
+    "/directories/list": "?path=/etc",
+    "/files/search": "?path=/etc&pattern=pass*",
+    "/files/download": "?path=/etc/passwd",
+}
+
+
 def _url(path: str, command_id: str) -> str:
-    return path.replace("{id}", command_id).replace("{asset}", "swagger-ui.css")
+    return path.replace("{id}", command_id).replace("{asset}", "swagger-ui.css") + QUERIES.get(path, "")
 
 
 @pytest.mark.parametrize("path", GETS)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import httpx
 import pytest
 
-import tests.contract.ways_of_limits  # noqa: F401  # registers its ways
+import tests.contract.ways_of_downloads  # registers its ways
+import tests.contract.ways_of_files
+import tests.contract.ways_of_limits
+import tests.contract.ways_of_listings
+import tests.contract.ways_of_uploads  # noqa: F401  # registers its ways
 from execd.errors import CODES
 from tests.contract.ways import WAYS, Way, sent
 from tests.edge import raw

@@ -15,6 +15,7 @@ from tests.support.contract import (
     assert_whole_stream,
     operations,
     read_events,
+    read_listing,
     resolve,
     validate,
 )
@@ -39,6 +40,9 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("media", "schema", "value"), EXAMPLES)
 def test_an_example_is_what_its_schema_says(media: str, schema: dict[str, Any], value: Any) -> None:
+    if "ListingLine" in str(schema):
+        read_listing(value.encode())
+        return
     if media in ("text/event-stream", "application/x-ndjson"):
         framed = f"{media}; charset=utf-8" if value.startswith("id:") else media
         assert_whole_stream(read_events(framed, value.encode()))

@@ -10,9 +10,12 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from execd import __version__
-from tests.support.contract import CONTRACT, operations, resolve
+from execd.api import uploads
+from tests.support.contract import CONTRACT, LISTINGS, operations, resolve
 
 SCHEMAS: dict[str, Any] = CONTRACT["components"]["schemas"]
+FILE_ROUTES = ("/files", "/directories")
+CONFLICTING = {"/files/replace", "/files/mv", "/directories"}
 OPEN = {"EventFrame"}
 """What an SSE parser hands on, not JSON of ours: parsers add fields of their own."""
 
@@ -73,9 +76,24 @@ def test_an_operation_is_explained_and_lists_every_way_it_can_end(
     wanted |= set() if path == "/ping" else {"503"}
     wanted |= {"404"} if "{" in path or method == "DELETE" else set()
     wanted |= {"408", "429"} if method == "POST" else set()
+    if path.startswith(FILE_ROUTES):
+        wanted = wanted - {"429"} | {"403", "404"}
+        wanted |= {"507"} if changes_files(method, path) else set()
+        wanted |= {"409"} if method == "POST" and path in CONFLICTING else set()
+        wanted |= {"206", "304", "416"} if path == "/files/download" else set()
+    if path in uploads.PATHS:
+        wanted = wanted - {"413"} | {"408"}
+        wanted |= {"201", "412"} if method == "PUT" else set()
+    if path in LISTINGS:
+        wanted = wanted - {"429"} | {"403", "404"}
     assert set(operation["responses"]) == wanted
     for status, response in operation["responses"].items():
         headers = resolve(response)["headers"]
         assert {"X-Request-ID", "Date"} <= set(headers)
         assert ("Retry-After" in headers) == (status in ("429", "503"))
         assert ("Allow" in headers) == (status == "405")
+
+
+def changes_files(method: str, path: str) -> bool:
+    """Whether an operation on files writes: those that only look may be POST, too."""
+    return method != "GET" and not path.endswith(("/list", "/search"))

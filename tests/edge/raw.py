@@ -66,7 +66,7 @@ class Connection:
             assert "content-length" not in fields
             body = b"".join(self.chunks())
         elif "content-length" in fields:
-            body = self._exactly(int(fields["content-length"]))
+            body = self.exactly(int(fields["content-length"]))
         else:
             body = self._file.read()
         return Answer(status, headers, body)
@@ -84,7 +84,7 @@ class Connection:
     def chunks(self) -> Iterator[bytes]:
         """The chunks of a chunked body; ends after the last one, with nothing read beyond it."""
         while size := int(self._line(), 16):
-            yield self._exactly(size)
+            yield self.exactly(size)
             assert self._line() == b""
         assert self._line() == b""
 
@@ -100,7 +100,8 @@ class Connection:
         assert line.endswith(b"\r\n"), f"the connection ended within a line: {line!r}"
         return line[:-2]
 
-    def _exactly(self, size: int) -> bytes:
+    def exactly(self, size: int) -> bytes:
+        """So many bytes; fewer are an error."""
         data = self._file.read(size)
         assert len(data) == size, f"{len(data)} of {size} bytes came"
         return data

@@ -13,6 +13,12 @@ from tests.support.live import Daemon
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"]
 CHANGING = {"x-request-id", "date", "content-length"}
+QUERIES = {
+    "/directories/list": "?path=/etc",
+    "/files/search": "?path=/etc&pattern=pass*",
+    "/files/download": "?path=/etc/passwd",
+}
+"""What a route must be asked so that it answers."""
 
 
 def allowed(path: str) -> set[str]:
@@ -25,7 +31,7 @@ def target(path: str, live: Daemon) -> str:
         command_id = live.background("echo some output")
         live.wait_ended(command_id)
         path = path.replace("{id}", command_id)
-    return path.replace("{asset}", "swagger-ui.css")
+    return path.replace("{asset}", "swagger-ui.css") + QUERIES.get(path, "")
 
 
 @pytest.mark.parametrize("route", [r for r in ROUTES if "GET" in (r.methods or ())], ids=lambda r: r.path)

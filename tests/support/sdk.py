@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar
@@ -64,7 +64,7 @@ class Target:
 
 
 class Sdk(ABC):
-    """The commands and the health service of one connected client."""
+    """The commands, the files and the health service of one connected client."""
 
     kind: ClassVar[Kind]
 
@@ -102,6 +102,10 @@ class Sdk(ABC):
     def logs(self, execution_id: str, cursor: int | None = None) -> CommandLogs: ...
 
     @abstractmethod
+    def files(self, method: str, *args: Any, **options: Any) -> Any:
+        """What a method of the filesystem service returns; of a stream, the list of its pieces."""
+
+    @abstractmethod
     def healthy(self) -> bool: ...
 
     @abstractmethod
@@ -122,10 +126,12 @@ class SyncSdk(Sdk):
         if target.server:
             sandbox = SandboxSync.connect(str(target.daemon.port), connection_config=config)
             self._commands, self._healthy = sandbox.commands, sandbox.is_healthy
+            self._files = sandbox.files
         else:
             endpoint = SandboxEndpoint(endpoint=f"127.0.0.1:{target.daemon.port}")
             factory = AdapterFactorySync(config)
             self._commands = factory.create_command_service(endpoint)
+            self._files = factory.create_filesystem_service(endpoint)
             health = factory.create_health_service(endpoint)
             self._healthy = lambda: health.ping("any")
 
@@ -150,6 +156,10 @@ class SyncSdk(Sdk):
 
     def logs(self, execution_id: str, cursor: int | None = None) -> CommandLogs:
         return self._commands.get_background_command_logs(execution_id, cursor)
+
+    def files(self, method: str, *args: Any, **options: Any) -> Any:
+        found = getattr(self._files, method)(*args, **options)
+        return list(found) if isinstance(found, Iterator) else found
 
     def healthy(self) -> bool:
         return self._healthy()
@@ -178,10 +188,12 @@ class AsyncSdk(Sdk):
         if self.target.server:
             sandbox = await Sandbox.connect(str(self.daemon.port), connection_config=config)
             self._commands, self._healthy = sandbox.commands, sandbox.is_healthy
+            self._files = sandbox.files
         else:
             endpoint = SandboxEndpoint(endpoint=f"127.0.0.1:{self.daemon.port}")
             factory = AdapterFactory(config)
             self._commands = factory.create_command_service(endpoint)
+            self._files = factory.create_filesystem_service(endpoint)
             health = factory.create_health_service(endpoint)
             self._healthy = lambda: health.ping("any")
 
@@ -205,6 +217,13 @@ class AsyncSdk(Sdk):
 
     def logs(self, execution_id: str, cursor: int | None = None) -> CommandLogs:
         return self._wait(self._commands.get_background_command_logs(execution_id, cursor))
+
+    def files(self, method: str, *args: Any, **options: Any) -> Any:
+        async def call() -> Any:
+            found = await getattr(self._files, method)(*args, **options)
+            return [piece async for piece in found] if isinstance(found, AsyncIterator) else found
+
+        return self._wait(call())
 
     def healthy(self) -> bool:
         return self._wait(self._healthy())

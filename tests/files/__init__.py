@@ -1,0 +1,1 @@
+"""The file routes, with real files."""

@@ -1,0 +1,1 @@
+"""Listings and searches: patterns, cursors, walks, and the routes."""
