@@ -31,11 +31,13 @@ lock: $(VENV)/test.stamp
 		--extra test --constraint requirements/runtime.txt --output-file requirements/test.txt pyproject.toml
 
 $(VENV)/run.stamp: requirements/runtime.txt
+	@echo "setting up $(VENV), once (about half a minute)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/runtime.txt
 	touch $@
 
 $(VENV)/test.stamp: requirements/test.txt
+	@echo "setting up $(VENV) with the tools for tests, once (about a minute)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/test.txt
 	touch $@ $(VENV)/run.stamp

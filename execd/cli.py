@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from dataclasses import replace
 
 from execd import __version__
 from execd import settings as configuration
@@ -14,6 +15,9 @@ from execd.posix import listener, selfcare
 
 def main() -> None:
     """Run the daemon until SIGTERM or SIGINT; exit 0 then, 1 if it cannot listen, 2 for bad settings."""
+    if sys.getfilesystemencoding() != "utf-8":
+        # In any other locale a path or argument of a request would silently become other bytes.
+        os.execv(sys.executable, [sys.orig_argv[0], "-X", "utf8", *sys.orig_argv[1:]])  # noqa: S606
     gc.disable()  # nothing that start-up makes is garbage; `gc.freeze` below keeps it out of later runs
     selfcare.open_standard_descriptors()
     selfcare.shed_inheritance()
@@ -50,6 +54,7 @@ def run(settings: configuration.Settings) -> None:
     from execd.server import Server
 
     port = sock.getsockname()[1]
+    settings = replace(settings, port=port)
     log.write(INFO, "listening", host=settings.host, port=port, version=__version__, pid=os.getpid())
     if not settings.access_token:
         log.write(WARNING, "access_token_unset", meaning="anyone who can connect may run commands")

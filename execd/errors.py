@@ -252,7 +252,7 @@ class RangeNotSatisfiable(ExecdError):
 
 
 class TooManyExecutions(ExecdError):
-    """As many executions are running as may run at once."""
+    """As many commands run as may at once, or as many that ended have left processes holding their output."""
 
     code = "TOO_MANY_EXECUTIONS"
     status = 429

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from execd.app import Application
     from execd.settings import Settings
 
+_HURRIED_SECONDS: Final = 0.5  # the same, at a stop that was asked for twice
 _CLOSE_SECONDS: Final = 2.0  # for connections to take what was sent to them, at a stop
 
 
@@ -62,6 +63,8 @@ class Server(uvicorn.Server):
         """Wait to be told to stop; then end what runs, so that its streams can say so."""
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup(1) sets it
+            signal.signal(signal.SIGHUP, self.handle_exit)
         if not self.should_exit:
             await self._stop.wait()
         self._stop.clear()
@@ -72,6 +75,7 @@ class Server(uvicorn.Server):
         await asyncio.wait({stopping, told_again}, return_when=asyncio.FIRST_COMPLETED)
         if told_again.done():
             engine.hurry()
+            await asyncio.wait({stopping}, timeout=_HURRIED_SECONDS)
         told_again.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -82,8 +86,9 @@ class Server(uvicorn.Server):
             sock.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
-        if self.server_state.tasks and not self.force_exit:
-            await asyncio.wait(set(self.server_state.tasks), timeout=_CLOSE_SECONDS)
+        if self.server_state.tasks:
+            seconds = _HURRIED_SECONDS if self.force_exit else _CLOSE_SECONDS
+            await asyncio.wait(set(self.server_state.tasks), timeout=seconds)
         for task in self.server_state.tasks:
             task.cancel()
         await self.lifespan.shutdown()

@@ -65,7 +65,7 @@ class Settings:
     )
     access_token: str = _setting(
         "",
-        values.text,
+        values.token,
         "callers must send it as X-EXECD-ACCESS-TOKEN; empty: no check",
         flag="access-token",
         env="EXECD_ACCESS_TOKEN",

@@ -70,6 +70,13 @@ def one_of(*allowed: str) -> Callable[[str], str]:
     return parse
 
 
+def token(text: str) -> str:
+    """What can be sent as the value of a header."""
+    if not text.isprintable():
+        raise ValueError("printable characters")
+    return text
+
+
 def directories(text: str) -> str:
     """A colon-separated list of absolute paths, as it is."""
     if not all(part.startswith("/") for part in text.split(":") if part):

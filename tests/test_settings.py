@@ -41,6 +41,11 @@ GOOD: dict[str, tuple[str, object]] = {
     "drain-quiet": ("10ms", 0.01),
     "drain-timeout": ("2s", 2.0),
     "keep-alive": ("90s", 90.0),
+    "roots": ("/a:/b", "/a:/b"),
+    "list-limit": ("5", 5),
+    "list-ceiling": ("50", 50),
+    "list-timeout": ("2s", 2.0),
+    "list-depth": ("3", 3),
     "jupyter-host": ("http://127.0.0.1:44771", "http://127.0.0.1:44771"),
     "jupyter-token": ("t0ken", "t0ken"),
     "jupyter-idle-poll-interval": ("100ms", 0.1),
@@ -65,6 +70,12 @@ BAD = {
     "drain-quiet": ["61s"],
     "drain-timeout": ["61s"],
     "keep-alive": ["999ms"],
+    "access-token": ["a\tb", "a\nb"],
+    "roots": ["a", "/a:b"],
+    "list-limit": ["0", "100001"],
+    "list-ceiling": ["0"],
+    "list-timeout": ["0"],
+    "list-depth": ["0", "1001"],
     "jupyter-host": ["127.0.0.1:44771", "ftp://x"],
     "jupyter-idle-poll-interval": ["-1s"],
 }
@@ -99,7 +110,8 @@ def test_a_wrong_value_is_one_line_with_flag_value_and_what_is_allowed(flag: str
         with pytest.raises(SettingError) as refused:
             from_sources(argv, environ)
         message = str(refused.value)
-        assert message.startswith(f"{name} is {text!r}, allowed is ")
+        shown = "(hidden)" if SPECS[flag].metadata["secret"] else repr(text)
+            assert message.startswith(f"{name} is {shown}, allowed is ")
         assert len(message) > len(f"{name} is {text!r}, allowed is ") + 5
         assert "\n" not in message
 

@@ -19,6 +19,10 @@ BODY_SECONDS: Final = 60.0
 """The longest wait for a JSON body to arrive completely."""
 SILENCE_SECONDS: Final = 120.0
 """The longest wait for the next bytes of a file."""
+MAX_LIST_ITEMS: Final = 131_072
+MAX_OBJECT_FIELDS: Final = 10_000
+"""Items in one array, and fields in one object, of a JSON body."""
+_SMALL_BYTES: Final = 16 * 1024  # of JSON, in which no number of mistakes costs much
 _SHOWN = 80  # characters of a value in a message
 
 
@@ -42,15 +46,37 @@ def validated(
         kind: no JSON, or not as the model wants it.
     """
     from pydantic import ValidationError
+    from pydantic_core import from_json
 
     try:
-        return model.model_validate_json(data)
-    except ValidationError as error:
+        if len(data) <= _SMALL_BYTES:
+            return model.model_validate_json(data)
+        return model.model_validate(_few_items(from_json(data), kind))
+    except ValueError as error:
+        if not isinstance(error, ValidationError):  # from `from_json`
+            raise kind(f"{what} is no JSON: {error}") from None
         problems = error.errors(include_url=False)
         field = _path(problems[0])
         more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
         sentence = _sentence(problems[0], field, what)
         raise kind(f"{sentence}{more}", {"field": field} if field else None) from None
+
+
+def _few_items(value: object, kind: type[ExecdError], field: str = "") -> object:
+    # Pydantic reports every item that is wrong: a few megabytes of small items would become gigabytes.
+    if isinstance(value, list | dict):
+        limit = MAX_LIST_ITEMS if isinstance(value, list) else MAX_OBJECT_FIELDS
+        if len(value) > limit:
+            what = f"{field}: " if field else ""
+            raise kind(f"{what}{len(value)} items, allowed are {limit}", {"field": field} if field else None)
+        if isinstance(value, dict):
+            for name, item in value.items():
+                if isinstance(item, list | dict):
+                    _few_items(item, kind, f"{field}.{name}" if field else str(name))
+        elif value and any(isinstance(item, list | dict) for item in value):
+            for number, item in enumerate(value):
+                _few_items(item, kind, f"{field}[{number}]")
+    return value
 
 
 class Body:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from execd.models.types import Text, WholeNumber
+from execd.errors import InvalidBody
+from execd.models.types import NonEmpty, Text, WholeNumber
 
 if TYPE_CHECKING:
     from execd.services.executions import Execution
     from execd.services.outcome import Outcome
 
 _MAX_ID = 2**32 - 2  # chown(2): (uid_t) -1 means "unchanged", it is no id
+_MAX_CWD = 64 * 1024  # characters, before variables are replaced
 _MAX_TIMEOUT_MS = 10 * 366 * 86_400_000
 
 
@@ -33,9 +35,9 @@ class RunCommandRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    command: Annotated[str, Field(min_length=1), AfterValidator(_without_nul)] | None = None
-    argv: Annotated[list[Text], Field(min_length=1)] | None = None
-    cwd: Text | None = None
+    command: NonEmpty | None = None
+    argv: Annotated[list[Text], Field(min_length=1, fail_fast=True)] | None = None
+    cwd: Annotated[Text, Field(max_length=_MAX_CWD)] | None = None
     background: bool | None = None
     timeout: Milliseconds | None = None
     uid: Id | None = None
@@ -45,11 +47,11 @@ class RunCommandRequest(BaseModel):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if (self.command is None) == (self.argv is None):
-            raise ValueError("exactly one of command and argv is needed")
+            raise InvalidBody("exactly one of command and argv is needed", {"field": "command"})
         if self.argv is not None and not self.argv[0]:
-            raise ValueError("argv[0] is empty: it names the program")
+            raise InvalidBody("argv[0] is empty: it names the program", {"field": "argv[0]"})
         if self.gid is not None and self.uid is None:
-            raise ValueError("gid needs uid")
+            raise InvalidBody("gid needs uid", {"field": "gid"})
         return self
 
     @property
@@ -65,9 +67,8 @@ def rfc3339(seconds: float) -> str:
 
 def outcome_json(outcome: Outcome) -> dict[str, Any]:
     """The tagged union `Outcome` of the contract."""
-    fields = {"kind": outcome.kind, "signal": outcome.signal, "reason": outcome.reason}
-    if outcome.kind == "exited" or (outcome.kind == "interrupted" and outcome.signal is None):
-        fields["code"] = outcome.code  # type: ignore[assignment]
+    fields: dict[str, Any] = {"kind": outcome.kind, "signal": outcome.signal, "reason": outcome.reason}
+    fields["code"] = outcome.status
     return {name: value for name, value in fields.items() if value is not None}
 
 

@@ -9,10 +9,15 @@ from collections.abc import Mapping
 _VARIABLE = re.compile(r"\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
+MAX_NAMED = 20
+"""Undefined variables that are named."""
+
+
 class UndefinedVariables(ValueError):
     """A path names environment variables that are not set."""
 
     def __init__(self, names: list[str]) -> None:
+        names = names[:MAX_NAMED]
         super().__init__(f"path references undefined environment variables: {','.join(names)}")
         self.names = names
 

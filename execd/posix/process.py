@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import termios
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from execd.posix import proc
@@ -93,17 +94,36 @@ def waiting(pipe: int) -> int:
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
-def members(leader: int, execution_id: str) -> list[tuple[int, int]]:
+def pipe_names(fds: Iterable[int]) -> frozenset[str]:
+    """How /proc calls the pipes whose read ends we hold: their write ends have the same names."""
+    found = set()
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/self/fd/{fd}"))
+    return frozenset(name for name in found if name.startswith("pipe:"))
+
+
+def _holds(pid: int, pipes: frozenset[str]) -> bool:
+    for fd in (1, 2, 0):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/fd/{fd}") in pipes:
+                return True
+    return False
+
+
+def members(leader: int, execution_id: str, pipes: frozenset[str] = frozenset()) -> list[tuple[int, int]]:
     """The living processes of an execution besides its leader, each as (pid, pidfd); close the pidfds.
 
-    Found by group, by session, by descent, and by the mark in their environment, which also finds a
-    process that left group and session and whose parents are gone. Reads all of /proc: not for the
-    event loop.
+    Found by group, by session, by descent, by the mark in their environment, and by the output pipes that
+    they hold: so also when group and session were left, the parents are gone, or the environment was
+    cleared. Only who has done all of that and closed the pipes, too, is not found. Reads all of /proc: not
+    for the event loop.
 
     Raises:
         OSError: there is no /proc, or no descriptor to look with.
     """
     entry = f"{MARK}={execution_id}".encode()
+    daemon = os.getpid()  # adopts who has lost its parents
     first = proc.read_stat(leader)
     born = first.start if first is not None else 0
     # Who was there before the leader cannot be its descendant, and need not be read any further.
@@ -111,14 +131,16 @@ def members(leader: int, execution_id: str) -> list[tuple[int, int]]:
     found = {
         stat.pid
         for stat in stats.values()
-        if leader in (stat.group, stat.session) or proc.has_environment(stat.pid, entry)
+        if leader in (stat.group, stat.session)
+        or proc.has_environment(stat.pid, entry)
+        or (pipes and stat.parent == daemon and _holds(stat.pid, pipes))
     }
     descended = True
     while descended:
         new = {stat.pid for stat in stats.values() if stat.parent in found} - found
         found |= new
         descended = bool(new)
-    found -= {leader, os.getpid()}
+    found -= {leader, daemon}
     alive: list[tuple[int, int]] = []
     for pid in found:
         try:

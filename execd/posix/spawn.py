@@ -24,7 +24,7 @@ MAX_ARGUMENT: Final = 128 * 1024 - 1
 """Bytes in one argument that the kernel accepts (MAX_ARG_STRLEN without its NUL)."""
 
 _FALLBACK_PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-_READ_SCRIPT: Final = 'eval "$({cat} || echo exit 126)" </dev/null'
+_READ_SCRIPT: Final = 'eval " $({cat} || echo exit 126)" </dev/null'
 """How a script that is too long for one argument is run: the shell reads it from its stdin, a memfd."""
 
 _shells: dict[str, str] = {}  # the shell found last, by the PATH it was found with
@@ -172,6 +172,8 @@ def spawn(request: Request) -> Process:
     else:
         program = find_shell(path)
         text = request.command
+        if text[:1] in ("-", "+"):
+            text = " " + text  # or the shell would take it for an option
         if len(os.fsencode(text)) > MAX_ARGUMENT:
             script, text = os.fsencode(text), _READ_SCRIPT.format(cat=shlex.quote(_find_cat(path)))
         argv = [os.path.basename(program), "-c", text]

@@ -13,7 +13,7 @@ from typing import Any
 from execd import __version__
 from execd.posix import libc
 from execd.services import commands, listings, pipes, readiness
-from execd.services.engine import Engine
+from execd.services.engine import LINGERING_FACTOR, Engine
 from execd.settings import Settings
 
 _SHOWN = frozenset(
@@ -81,6 +81,7 @@ class Capabilities:
         }
         limits |= {
             "list_page_bytes": listings.PAGE_BYTES,
+            "max_left_behind": settings.max_executions * LINGERING_FACTOR,
             "logs_page_bytes": commands.PAGE_BYTES,
             "readiness_timeout_seconds": readiness.TIMEOUT,
             "unfinished_line_hold_seconds": pipes.HOLD_SECONDS,

@@ -30,6 +30,7 @@ async def end(
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + grace
+    pipes = execution.pipe_names()
     leader.signal_group(signal.SIGTERM)
     leader.signal_group(signal.SIGCONT)  # a stopped process acts on TERM only once it is continued
     with contextlib.suppress(TimeoutError):
@@ -40,7 +41,7 @@ async def end(
     for round_number in range(MAX_ROUNDS):
         leader_had_ended = execution.leader_ended
         try:
-            rest = await loop.run_in_executor(executor, process.members, leader.pid, execution.id)
+            rest = await loop.run_in_executor(executor, process.members, leader.pid, execution.id, pipes)
         except OSError as error:  # no /proc, or no descriptor left: the group can be ended without
             if not blind:
                 blind = True

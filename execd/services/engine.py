@@ -29,7 +29,8 @@ from execd.services.outcome import Forced
 from execd.services.output import OutputLog
 from execd.services.records import Records
 from execd.services.spawner import Spawner
-from execd.services.store import OutputStore, StateDirectory
+from execd.services.statedir import StateDirectory
+from execd.services.store import OutputStore
 from execd.settings import Settings
 
 SPAWN_THREADS: Final = 2
@@ -37,7 +38,7 @@ SPAWN_THREADS: Final = 2
 FILE_THREADS: Final = 4
 _HURRY_SECONDS: Final = 1.0
 """How long a stop that was asked for twice waits for what it killed."""
-_LINGERING_FACTOR: Final = 4
+LINGERING_FACTOR: Final = 4
 """Ended executions whose pipes are still held by a process they left: at most this times the running."""
 
 
@@ -62,6 +63,7 @@ class Engine:
         self._endings: set[Task[None]] = set()
         self.stopping = False
         self._patience = settings.shutdown_timeout
+        self._grace = settings.kill_grace
         self.subreaper = libc.become_subreaper()
         # Not loop.add_signal_handler: uvloop keeps SIGCHLD for its own subprocesses, of which we have none.
         self._sigchld_before = signal.signal(signal.SIGCHLD, self._on_sigchld)
@@ -84,10 +86,10 @@ class Engine:
             raise ShuttingDown("the daemon is stopping")
         limit = self._settings.max_executions
         lingering = self._open - self.records.running
-        if listed and (self.running >= limit or lingering >= limit * _LINGERING_FACTOR):
+        if listed and (self.running >= limit or lingering >= limit * LINGERING_FACTOR):
             raise TooManyExecutions(
                 f"{self.running} executions are running, the limit is {limit}; of {lingering} that ended, "
-                f"processes left behind hold the pipes, the limit is {limit * _LINGERING_FACTOR}",
+                f"processes left behind hold the pipes, the limit is {limit * LINGERING_FACTOR}",
                 {"running": self.running, "limit": limit, "lingering": lingering},
             )
         execution_id = os.urandom(16).hex()
@@ -146,15 +148,25 @@ class Engine:
         self._force(execution, "interrupted", reason)
 
     async def stop(self) -> None:
-        """Refuse new work, end what runs, wait until it has ended or the setting's time is up."""
+        """Refuse new work, end what runs, wait until it has ended. When the setting's time is up it is
+        killed; the grace that it has before is never more than half of that time.
+        """
         self.stopping = True
+        self._grace = min(self._grace, self._patience / 2)
         running = self.records.all_running()
         for execution in running:
             self.end(execution, "shutdown")
+        if not await self._wait_exited(running, self._patience):
+            self.hurry()
+            await self._wait_exited(running, _HURRY_SECONDS)
+
+    async def _wait_exited(self, running: list[Execution], seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(seconds):
                 for execution in running:
                     await execution.wait_exited()
+                return True
+        return False
 
     def hurry(self) -> None:
         """Kill what is still running after `stop`, and let that wait for little more."""
@@ -209,7 +221,7 @@ class Engine:
     def _force(self, execution: Execution, forced: Forced, reason: str) -> None:
         leader = execution.force(forced, reason)
         if leader is not None:
-            self._begin_end(execution, leader, self._settings.kill_grace)
+            self._begin_end(execution, leader, self._grace)
 
     def _begin_end(self, execution: Execution, leader: Process, grace: float) -> None:
         work = ending.end(execution, leader, grace, self.files, self._poller)

@@ -107,7 +107,9 @@ class Execution:
 
     @property
     def running(self) -> bool:
-        """True until its process has ended, whatever became of what that started."""
+        """True until its outcome is known: its process has ended and, if it is being ended by force, so has
+        all that it started.
+        """
         return self.outcome is None
 
     @property
@@ -119,6 +121,10 @@ class Execution:
     def leader(self) -> Process | None:
         """Its process, after `force` and until it was reaped."""
         return None if self._ending is None else self._process
+
+    def pipe_names(self) -> frozenset[str]:
+        """How /proc calls the output pipes that are still open: who holds them belongs to it."""
+        return frozenset() if self._pipes is None else self._pipes.names()
 
     @property
     def drained(self) -> bool:
@@ -198,19 +204,24 @@ class Execution:
         assert process is not None
         if self._ending is not None:
             self._poller.unwatch(pidfd)
+            self._note_end()
             self._ending.set()
             return
         status = process.reap()
         if status is not None:
             self._settle(status)
 
+    def _note_end(self) -> None:
+        if self.finished_at is None:
+            self.finished_at = time.time()
+            self.duration = self._loop.time() - self._started
+
     def _settle(self, status: ExitStatus) -> None:
         process, self._process = self._process, None
         assert process is not None
         self._poller.unwatch(process.pidfd)
         os.close(process.pidfd)
-        self.finished_at = time.time()
-        self.duration = self._loop.time() - self._started
+        self._note_end()
         self.usage = status.usage
         oom = bool(status.signal) and self._oom_count() > self._oom_before
         self.outcome = outcomes.decide(status, self._forced, self._reason, oom=oom)

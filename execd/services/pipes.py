@@ -7,8 +7,8 @@ from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
 from typing import Final
 
+from execd.posix import process
 from execd.posix.poller import Poller
-from execd.posix.process import waiting
 from execd.services.blocks import STDERR, STDOUT
 from execd.services.lines import LineAssembler
 from execd.services.output import OutputLog
@@ -86,6 +86,10 @@ class OutputPipes:
             self._poller.watch(fd, self._on_readable, stream)
         self._log.on_progress = self._resume_if_room
 
+    def names(self) -> frozenset[str]:
+        """How /proc calls the pipes that are open."""
+        return process.pipe_names(self._open.values())
+
     def finish(self) -> None:
         """The process has ended: read what it left in the pipes, then seal the log."""
         self._finishing = True
@@ -96,7 +100,7 @@ class OutputPipes:
             self._relieve()
         if self._open:
             if self._paused:
-                self._owed = {stream: waiting(fd) for stream, fd in self._open.items()}
+                self._owed = {stream: process.waiting(fd) for stream, fd in self._open.items()}
             now = self._last_read = self._loop.time()
             self._drain_deadline = now + self._settings.drain_timeout
             self._arm_drain(self._settings.drain_quiet)

@@ -12,7 +12,8 @@ from typing import Any
 
 from execd.services.blocks import STDOUT
 from execd.services.output import OutputLog
-from execd.services.store import OutputStore, Spool, StateDirectory
+from execd.services.statedir import StateDirectory
+from execd.services.store import OutputStore, Spool
 from execd.settings import Settings
 
 MEMORY = 64 * 1024

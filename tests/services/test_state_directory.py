@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from execd.services.store import StateDirectory
+from execd.services.statedir import StateDirectory
 
 
 @contextmanager
@@ -83,9 +83,21 @@ def test_what_is_no_directory_of_ours_is_refused_and_left_alone(tmp_path: Path, 
     assert (other / "kept.out").exists()
 
 
-def test_a_directory_that_vanished_fails_the_probe(tmp_path: Path) -> None:
+def test_a_directory_that_vanished_is_made_again_behind_the_same_descriptor(tmp_path: Path) -> None:
+    with opened(tmp_path / "state") as state:
+        fd = state.fd
+        (tmp_path / "state" / "lock").unlink()
+        (tmp_path / "state").rmdir()
+        state.probe()
+        assert state.fd == fd
+        assert (tmp_path / "state" / "lock").exists()
+        assert os.stat(tmp_path / "state").st_ino == os.fstat(fd).st_ino
+
+
+def test_a_directory_that_cannot_be_made_again_fails_the_probe(tmp_path: Path) -> None:
     with opened(tmp_path / "state") as state:
         (tmp_path / "state" / "lock").unlink()
         (tmp_path / "state").rmdir()
-        with pytest.raises(FileNotFoundError):
+        (tmp_path / "state").write_text("in the way")
+        with pytest.raises(OSError, match="state"):
             state.probe()
