@@ -111,7 +111,7 @@ def test_a_wrong_value_is_one_line_with_flag_value_and_what_is_allowed(flag: str
             from_sources(argv, environ)
         message = str(refused.value)
         shown = "(hidden)" if SPECS[flag].metadata["secret"] else repr(text)
-            assert message.startswith(f"{name} is {shown}, allowed is ")
+        assert message.startswith(f"{name} is {shown}, allowed is ")
         assert len(message) > len(f"{name} is {text!r}, allowed is ") + 5
         assert "\n" not in message
 

@@ -126,7 +126,8 @@ def test_a_directory_that_goes_while_commands_run_takes_no_command_with_it(tmp_p
         assert status["output"]["fault"]
         assert own.logs(events[0]["text"]).endswith(b"300000\n")
         assert own.client.get(f"/command/{before}/logs").status_code == 200
-        assert own.client.get("/readyz").status_code == 503
+        assert own.client.get("/readyz").status_code == 200  # it is made again
+        assert own.status(own.run("seq 1 300000")[0]["text"])["output"]["fault"] is None
 
 
 def test_the_daemon_runs_where_there_is_nothing_to_write_to(tmp_path: Path) -> None:
