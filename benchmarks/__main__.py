@@ -14,6 +14,7 @@ from benchmarks import (
     downloads,
     encoding,
     idle,
+    listings,
     liveness,
     memory,
     spawning,
@@ -41,6 +42,7 @@ GROUPS = {
     "liveness": Group("a ping every 2 ms; floor: a C server under the same load", liveness.liveness),
     "download": Group("files to a client; floor: nginx, else sendfile from C", downloads.downloads),
     "upload": Group("files from a client; floor: recv and write in C, Starlette's forms", uploads.uploads),
+    "listing": Group("whole trees, pages, searches; floor: the same walk in C", listings.listings),
     "stalled": Group("memory beside an endless output; no floor", memory.stalled),
     "leaks": Group("what is left behind; no floor", memory.leaks),
 }

@@ -260,6 +260,27 @@ def sink(path: str) -> None:
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
+def walk(what: str, root: str, count: str = "0", per_directory: str = "0") -> dict[str, float]:
+    """Makes a tree, or walks one: names only, or with lstat and JSON."""
+    began, seen = time.monotonic(), 0
+    if what == "make":
+        for number in range(int(count)):
+            directory = os.path.join(root, f"d{number // int(per_directory):06}" if int(per_directory) else "")
+            os.makedirs(directory, exist_ok=True)
+            os.mknod(os.path.join(directory, f"file{number * 7919 % int(count):07}.txt"))
+    todo = [root] if what != "make" else []
+    while todo:
+        with os.scandir(todo.pop()) as entries:
+            for entry in entries:
+                seen += 1
+                if what == "full":
+                    info = entry.stat(follow_symlinks=False)
+                    json.dumps({"path": entry.path, "size": info.st_size, "modified_at": info.st_mtime_ns})
+                if entry.is_dir(follow_symlinks=False):
+                    todo.append(entry.path)
+    return {"count": seen, "seconds": time.monotonic() - began, "cpu_seconds": _cpu(resource.RUSAGE_SELF)}
+
+
 def _connect(address: str, port: str) -> socket.socket:
     sock = socket.create_connection((address, int(port)))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -292,6 +313,7 @@ _MEASURES: dict[str, Callable[..., dict[str, float]]] = {
     "arrival": arrival,
     "stream": stream,
     "load": load,
+    "walk": walk,
 }
 
 if __name__ == "__main__":

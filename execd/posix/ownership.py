@@ -52,7 +52,7 @@ class Ownership:
 def _number(field: str, name: str | None) -> int | None:
     if not name:
         return None
-    if name.isascii() and name.isdigit() and int(name) < 2**32 - 1:
+    if name.isascii() and name.isdigit() and len(name) < 20 and int(name) < 2**32 - 1:
         return int(name)
     if field == "owner":
         user = users.user_by_name(name)

@@ -100,7 +100,11 @@ def _beyond_schemas(case: Case[Any], response: Response) -> list[Any]:
         found.append(checks.positive_data_acceptance)
     if path in BODY_IS_OPTIONAL and not response.content:
         found += [checks.content_type_conformance, checks.response_schema_conformance]
-    if any(name.startswith("x-schemathesis") for name in case.query):  # unknown parameters are not looked at
+    unseen = any(name.startswith("x-schemathesis") for name in case.query)  # unknown parameters are ignored
+    unseen |= any(
+        name != "path" and isinstance(value, list) for name, value in case.query.items()
+    )  # the first
+    if unseen or response.status_code in (412, 431):  # refusals, too
         found.append(checks.negative_data_rejection)
     return found
 

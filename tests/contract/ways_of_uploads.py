@@ -60,6 +60,7 @@ _refused("to_a_path_that_is_too_long", "INVALID_FILE", "/x" * 3000)
 _refused("to_an_undefined_variable", "INVALID_FILE", "$NOT_DEFINED_HERE/x")
 _refused("for_an_unknown_owner", "INVALID_FILE_METADATA", "/tmp/execd-never", owner="nosuch")
 _refused("for_an_unknown_group", "INVALID_FILE_METADATA", "/tmp/execd-never", group="nosuch")
+_refused("for_a_number_that_is_no_id", "INVALID_FILE_METADATA", "/tmp/execd-never", owner="9" * 5000)
 
 
 def _wrong_metadata(name: str, metadata: bytes) -> None:
