@@ -13,7 +13,8 @@ import orjson
 from benchmarks.report import Figure, Target, median, spread
 from benchmarks.suite import Suite
 from benchmarks.tools import Sample, interleaved
-from execd.api.framing import Framing, encoder
+from execd.api.encoders import encoder
+from execd.api.framing import Framing
 from execd.services.blocks import STDOUT, Piece
 
 T6 = (Target("T6", "floor", 0.25),)

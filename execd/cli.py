@@ -7,10 +7,10 @@ import os
 import sys
 from dataclasses import replace
 
-from execd import __version__
-from execd import settings as configuration
+from execd import __version__, options
 from execd.logs import INFO, WARNING, die, log
 from execd.posix import listener, selfcare
+from execd.settings import Settings
 
 
 def main() -> None:
@@ -22,14 +22,14 @@ def main() -> None:
     selfcare.open_standard_descriptors()
     selfcare.shed_inheritance()
     try:
-        settings = configuration.from_sources(sys.argv[1:], os.environ)
-    except configuration.HelpRequested:
-        sys.stdout.write(configuration.help_text() + "\n")
+        settings = options.from_sources(sys.argv[1:], os.environ)
+    except options.HelpRequested:
+        sys.stdout.write(options.help_text() + "\n")
         return
-    except configuration.VersionRequested:
+    except options.VersionRequested:
         sys.stdout.write(f"execd {__version__}\n")
         return
-    except configuration.SettingError as error:
+    except options.SettingError as error:
         die(str(error), 2)
         return
     selfcare.hide_secrets(settings.secrets)
@@ -38,7 +38,7 @@ def main() -> None:
     log.close()
 
 
-def run(settings: configuration.Settings) -> None:
+def run(settings: Settings) -> None:
     """Listen, then load the rest and serve."""
     try:
         sock = listener.listen(settings.host, settings.port)

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from execd import __version__, values
-from execd.settings import HelpRequested, SettingError, Settings, VersionRequested, from_sources, help_text
+from execd.options import HelpRequested, SettingError, VersionRequested, from_sources, help_text
+from execd.settings import Settings
 from tests.support.live import ROOT
 
 SPECS = {spec.metadata["flag"]: spec for spec in fields(Settings)}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.responses import Response
 
-from execd.api import framing
+from execd.api import encoders, framing
 from execd.api.framing import Framing
 from execd.logs import WARNING, log
 from execd.models.commands import outcome_json, usage_json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from execd.services.blocks import Piece
     from execd.services.executions import Execution
-    from execd.services.output import Reader
+    from execd.services.reader import Reader
     from execd.settings import Settings
 
 TAKE_BYTES: Final = 128 * 1024
@@ -45,7 +45,7 @@ class EventStream:
         self._execution = execution
         self._frames = frames
         self._settings = settings
-        self._encoder = framing.encoder(frames, settings.line_endings, settings.event_text)
+        self._encoder = encoders.encoder(frames, settings.line_endings, settings.event_text)
         self._gone = False
         self._sent_at = 0.0
         self._ping_due = False

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from execd.api import framing
-from execd.api.framing import Framing, KeepEncoder, StripEncoder, ascii_json
+from execd.api import encoders, framing
+from execd.api.encoders import KeepEncoder, StripEncoder
+from execd.api.framing import Framing, ascii_json
 from execd.services.blocks import STDERR, STDOUT, Piece
 from tests.properties.pipeline import events_of
 
@@ -93,7 +94,7 @@ def test_a_piece_is_cut_after_a_line_if_it_can_be() -> None:
 
 
 def test_a_keep_event_byte_for_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framing, "milliseconds", lambda: 1234)
+    monkeypatch.setattr(encoders, "milliseconds", lambda: 1234)
     body = KeepEncoder(SSE, 100).encode([piece('"\\%\t€\x7f'.encode() + b"\xff\n")])
     assert body == (
         b"id: 12\n"
@@ -102,7 +103,7 @@ def test_a_keep_event_byte_for_byte(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_strip_events_byte_for_byte(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(framing, "milliseconds", lambda: 1234)
+    monkeypatch.setattr(encoders, "milliseconds", lambda: 1234)
     pieces = [piece(b'a%"\n\r\nb\rc\n', stream=STDERR, start=100)]
     lines = [b'a%%\\"', b"\\n", b"b", b"c"]
     expected = [
@@ -157,5 +158,5 @@ def test_a_line_is_counted_in_its_block_however_much_of_it_is_read_at_a_time() -
 
 
 def test_the_encoder_follows_the_setting() -> None:
-    assert isinstance(framing.encoder(SSE, "keep", 100), KeepEncoder)
-    assert isinstance(framing.encoder(SSE, "strip", 100), StripEncoder)
+    assert isinstance(encoders.encoder(SSE, "keep", 100), KeepEncoder)
+    assert isinstance(encoders.encoder(SSE, "strip", 100), StripEncoder)

@@ -6,7 +6,8 @@ from dataclasses import fields
 
 import pytest
 
-from execd.settings import SettingError, Settings, from_sources
+from execd.options import SettingError, from_sources
+from execd.settings import Settings
 from tests.support.live import daemon
 
 KIB, MIB = 1024, 1024 * 1024
@@ -26,10 +27,14 @@ SHOWN: dict[str, tuple[str, str, float]] = {
     "drain_timeout": ("2s", "drain_timeout_seconds", 2),
     "kill_grace": ("250ms", "kill_grace_seconds", 0.25),
     "keep_alive": ("80s", "keep_alive_seconds", 80),
+    "list_limit": ("77", "list_limit", 77),
+    "list_ceiling": ("88", "list_ceiling", 88),
+    "list_timeout": ("6s", "list_timeout_seconds", 6),
+    "list_depth": ("5", "list_depth", 5),
     "shutdown_timeout": ("4s", "shutdown_timeout_seconds", 4),
 }
 NO_LIMITS = {"host", "port", "access_token", "env_file", "log_file", "log_level", "state_dir", "line_endings"}
-NO_LIMITS |= {"jupyter_host", "jupyter_token", "jupyter_poll"}
+NO_LIMITS |= {"jupyter_host", "jupyter_token", "jupyter_poll", "roots"}
 
 
 def test_every_setting_is_a_limit_that_is_shown_or_none() -> None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from execd.api.framing import OUTPUT_EID, Framing, encoder
+from execd.api.encoders import encoder
+from execd.api.framing import OUTPUT_EID, Framing
 from execd.services.lines import LineAssembler
 from execd.services.output import OutputLog
 from tests.properties import awkward_bytes

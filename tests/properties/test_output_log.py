@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from execd.posix.ringfile import RingFile
 from execd.services import output
 from execd.services.blocks import BLOCK_OVERHEAD, STDOUT, Piece
-from execd.services.output import OutputLog, Reader
+from execd.services.output import OutputLog
+from execd.services.reader import Reader
 from tests.properties import bounded
 
 BLOCK_BYTES = 48  # small, so that short runs make many blocks

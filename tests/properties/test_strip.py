@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from execd.api.framing import Framing, StripEncoder
+from execd.api.encoders import StripEncoder
+from execd.api.framing import Framing
 from execd.services.blocks import STDOUT
 from tests.properties import AWKWARD, bounded
 from tests.properties.pipeline import Chunk, chunks, events_of, lines_of, output_of, sent

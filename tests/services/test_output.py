@@ -6,7 +6,8 @@ import pytest
 
 from execd.services import output
 from execd.services.blocks import BLOCK_BYTES, BLOCK_OVERHEAD, STDERR, STDOUT
-from execd.services.output import OutputLog, Reader
+from execd.services.output import OutputLog
+from execd.services.reader import Reader
 
 MEMORY = 64 * 1024
 DISK = 256 * 1024
