@@ -24,7 +24,8 @@ ENDINGS = [
 QUERIES = {
     "/directories/list": "?path=/etc",
     "/files/search": "?path=/etc&pattern=pass*",
-    "/files/download": "?path=/etc/passwd"}
+    "/files/download": "?path=/etc/passwd",
+}
 
 
 def _url(path: str, command_id: str) -> str:
