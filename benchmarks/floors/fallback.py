@@ -167,7 +167,6 @@ def load(
         "rate": rate,
         "count": len(took),
         "refused": refused,
-        "broken": 0,
         "left": left,
         "seconds": seconds,
     }
@@ -265,8 +264,9 @@ def walk(what: str, root: str, count: str = "0", per_directory: str = "0") -> di
     began, seen = time.monotonic(), 0
     if what == "make":
         for number in range(int(count)):
-            group = f"d{number // int(per_directory):06}" if int(per_directory) else ""
-            directory = os.path.join(root, group)
+            directory = os.path.join(
+                root, f"d{number // int(per_directory):06}" if int(per_directory) else ""
+            )
             os.makedirs(directory, exist_ok=True)
             os.mknod(os.path.join(directory, f"file{number * 7919 % int(count):07}.txt"))
     todo = [root] if what != "make" else []
