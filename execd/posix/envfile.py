@@ -12,6 +12,7 @@ A later line wins over an earlier one and may use its value. CRLF line ends are 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -34,21 +35,24 @@ _ESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 def read(path: str) -> str:
-    """The text of the file; empty if it is missing, unreadable, or no regular file.
+    """The text of the file; empty if it is missing.
 
     Undecodable bytes survive as surrogates. Never blocks on a FIFO.
+
+    Raises:
+        OSError: it is there, but cannot be read, or is no regular file.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return ""
-            with open(fd, encoding="utf-8", errors="surrogateescape", newline="", closefd=False) as file:
-                return file.read(FILE_LIMIT)
-        finally:
-            os.close(fd)
-    except OSError:
+    except FileNotFoundError:
         return ""
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "is no regular file", path)
+        with open(fd, encoding="utf-8", errors="surrogateescape", newline="", closefd=False) as file:
+            return file.read(FILE_LIMIT)
+    finally:
+        os.close(fd)
 
 
 def parse(text: str, base: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from execd.logs import WARNING, log
 from execd.posix import envfile
 
 ENV_FILE = "EXECD_ENVS"
@@ -57,6 +58,7 @@ class Environments:
     def __init__(self, environ: Mapping[str, str], env_file: str | None) -> None:
         self._base = base(environ)
         self._env_file = env_file
+        self._problem = ""  # what was last said in the log of the file
         if env_file:
             self._base[ENV_FILE] = env_file
         self._common: tuple[str, dict[str, str]] = ("", self._base)  # the file's text, and what it makes
@@ -65,7 +67,7 @@ class Environments:
         """Daemon, then file, then request; the file cannot set what is private to the daemon."""
         text, common = self._common
         if self._env_file:
-            current = envfile.read(self._env_file)
+            current = self._read(self._env_file)
             if current != text:
                 parsed = envfile.parse(current, self._base)
                 common = self._base | {
@@ -75,3 +77,15 @@ class Environments:
                 }
                 self._common = (current, common)
         return common | dict(requested)
+
+    def _read(self, path: str) -> str:
+        problem, text = "", ""
+        try:
+            text = envfile.read(path)
+        except OSError as error:
+            problem = error.strerror or str(error)
+        if problem != self._problem:
+            self._problem = problem
+            if problem:
+                log.write(WARNING, "env_file_unusable", path=path, reason=problem)
+        return text

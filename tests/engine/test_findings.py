@@ -60,6 +60,14 @@ def test_a_stop_that_has_less_time_than_the_grace_keeps_it_and_ends_its_streams(
         assert time.monotonic() - began < 20
 
 
+def test_an_env_file_that_cannot_be_used_is_told_once_and_no_hindrance() -> None:
+    with daemon("--envs", "/tmp") as own:
+        for _ in range(3):
+            assert text(own.run("echo $EXECD_ENVS")) == "/tmp\n"
+        wait_until(lambda: "env_file_unusable" in own.log_text(), what="a warning")
+        assert [line["event"] for line in own.log_lines()].count("env_file_unusable") == 1
+
+
 def test_a_hang_up_is_a_stop() -> None:
     with daemon() as own:
         command_id = own.background("echo $$; exec sleep 520")

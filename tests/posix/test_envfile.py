@@ -67,11 +67,12 @@ def test_bytes_that_are_no_utf_8_survive(tmp_path: Path) -> None:
     assert os.fsencode(found["A"]) == b"\xff\xfe"
 
 
-def test_what_is_no_readable_file_is_empty(tmp_path: Path) -> None:
+def test_a_missing_file_is_empty_and_what_is_no_readable_file_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    for name in ("missing", "fifo", ".", "fifo/below"):
-        assert envfile.read(str(tmp_path / name)) == ""
-    assert envfile.read("/dev/zero") == ""
+    assert envfile.read(str(tmp_path / "missing")) == ""
+    for name in ("fifo", ".", "fifo/below", "/dev/zero"):
+        with pytest.raises(OSError, match=r"regular file|Not a directory"):
+            envfile.read(str(tmp_path / name))
 
 
 def test_a_file_of_any_size_is_read_up_to_the_limit(tmp_path: Path) -> None:
