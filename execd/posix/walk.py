@@ -65,6 +65,7 @@ class Walk(Generic[S]):
         self._plan = plan
         self._end = time.monotonic() + plan.seconds
         self._at_end: Reason = "deadline"
+        self._searching = plan.glob is not None
         self._progress = False
         self._over = False
         self._closed = False  # the subtree of the last item is done
@@ -133,7 +134,9 @@ class Walk(Generic[S]):
             if turn % _STATS == 0 and self._late():
                 return
             item = items.pop()
-            kind, name = item[-1], name_of(item)
+            kind, name = item[-1], item[:-2]
+            if not name.isascii():
+                name = name_of(item)
             if everything or kind != "d":
                 info = self._stat(fd, name) if with_stat else None
                 if with_stat and info is None:
@@ -144,16 +147,18 @@ class Walk(Generic[S]):
                     items.append(item)
                     self.reason = self.limit_reason
                     return
-                top.last, self._closed = item, False
+                top.last, self._closed = item, kind != "d"
                 self.count += 1
                 self._progress = True
                 yield prefix, name, kind, info
-                if self.count >= self.limit and not everything:
+                if not everything and self.count >= self.limit:
                     self._look_ahead()
-            top.last, self._closed = item, False
-            if kind == "d" and deeper and self._descend(top, name):
-                return
-            self._closed = True
+            else:
+                top.last, self._closed = item, False
+            if kind == "d":
+                if deeper and self._descend(top, name):
+                    return
+                self._closed = True
 
     def _stat(self, fd: int, name: str) -> os.stat_result | None:
         """None: it has vanished, may not be looked at, or is no longer what matched."""
@@ -161,7 +166,7 @@ class Walk(Generic[S]):
             info = os.stat(name, dir_fd=fd, follow_symlinks=False)
         except OSError:
             return None
-        return None if self._plan.glob is not None and stat.S_ISDIR(info.st_mode) else info
+        return None if self._searching and stat.S_ISDIR(info.st_mode) else info
 
     def _look_ahead(self) -> None:
         self._end = min(self._end, time.monotonic() + _LOOK_AHEAD)

@@ -166,3 +166,15 @@ def test_no_descriptors_left_is_an_error_and_no_gap(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
         walk.close()
+
+
+def test_a_walk_that_goes_on_after_a_file_counts_nothing_as_skipped(tmp_path: Path) -> None:
+    trees.make(tmp_path, "a/1", "a/2", "b")
+    for seen in range(1, 5):
+        walk = begun(tmp_path)
+        found = (item for item in walk.found() if item)
+        for _ in range(seen):
+            next(found)
+        walk.close()  # right where it is, as for a client that does not read
+        rest, after = trees.page(tmp_path, trees.next_plan(WIDE, walk, 100))
+        assert (len(rest), after.skipped) == (4 - seen, 0)

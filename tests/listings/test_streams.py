@@ -34,7 +34,7 @@ def unread(running: Daemon, path: Path) -> socket.socket:
     """A client that asked for a stream and reads nothing of it."""
     sock = socket.create_connection(("127.0.0.1", running.port))
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-    target = f"{LIST}?path={path}&depth=2&limit=100000"
+    target = f"{LIST}?path={path}&depth=9&limit=100000"
     sock.sendall(raw.request("GET", target, "Accept: application/x-ndjson"))
     assert sock.recv(12) == b"HTTP/1.1 200"
     return sock
