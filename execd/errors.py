@@ -315,6 +315,10 @@ class InsufficientStorage(ExecdError):
     status = 507
 
 
+class BrokenOff(Exception):
+    """An answer that has begun cannot be completed, through no fault of ours: the connection is closed."""
+
+
 def _leaves(cls: type[ExecdError]) -> list[type[ExecdError]]:
     found = [cls] if "code" in cls.__dict__ else []
     for child in cls.__subclasses__():

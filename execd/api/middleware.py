@@ -13,8 +13,8 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Final
 
 from execd.api.errors import answer_to
-from execd.errors import BodyTooLarge, ExecdError, TooManyRequests, Unauthorized
-from execd.logs import DEBUG, INFO, log
+from execd.errors import BodyTooLarge, BrokenOff, ExecdError, TooManyRequests, Unauthorized
+from execd.logs import DEBUG, INFO, WARNING, log
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -67,7 +67,10 @@ class Boundary:
             await self._app(scope, receive, observed)
         except Exception as error:
             if status:
-                log.exception("answer_broken_off", error, request_id=request_id.decode())
+                if isinstance(error, BrokenOff):
+                    log.write(WARNING, "answer_broken_off", error=str(error), request_id=request_id.decode())
+                else:
+                    log.exception("answer_broken_off", error, request_id=request_id.decode())
                 raise  # the server closes the connection: a cut answer must not look complete
             await answer_to(error, scope, request_id.decode())(scope, receive, observed)
         finally:

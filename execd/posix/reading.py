@@ -6,6 +6,7 @@ import os
 import select
 import stat
 
+from execd.errors import BrokenOff
 from execd.posix.handle import Handle
 from execd.posix.places import Places
 
@@ -27,8 +28,8 @@ class NotRegular(Exception):
     """It is no regular file; the message says what it is."""
 
 
-class Shortened(Exception):
-    """A file ends before the bytes that were promised of it."""
+class Shortened(BrokenOff):
+    """A file ends before the bytes that were promised of it: the answer has to be broken off."""
 
 
 def open_regular(places: Places, path: str) -> tuple[Handle, os.stat_result]:

@@ -16,7 +16,7 @@ class Amount:
     total: int | None
 
 
-def disk(path: str) -> tuple[Amount, Amount]:
+def disk(path: str | int) -> tuple[Amount, Amount]:
     """Free bytes and inodes for us on the file system of `path`. Inode total 0: it does not count them."""
     stat = os.statvfs(path)
     return (

@@ -114,7 +114,9 @@ class Readiness:
 
     async def _disk(self) -> Check:
         try:
-            space, inodes = await self._in_thread(lambda: resources.disk(self._engine.state.path))
+            state = self._engine.state
+            where = state.fd if state.fd >= 0 else state.path  # the descriptor outlives the name
+            space, inodes = await self._in_thread(lambda: resources.disk(where))
         except OSError as error:
             return Check(False, f"{self._engine.state.path}: {error.strerror or error}")
         if space.free < MIN_DISK_BYTES:

@@ -84,10 +84,13 @@ def test_without_its_state_directory_it_is_not_ready_and_says_so() -> None:
     with daemon() as running:
         assert running.client.get("/readyz").status_code == 200
         shutil.rmtree(running.state)
+        running.state.write_text("in the way of making it again")
         wait_until(lambda: running.client.get("/readyz").status_code == 503, what="not ready")
-        assert "No such file" in reasons(running.client.get("/readyz"))["state_directory"]
+        assert str(running.state) in reasons(running.client.get("/readyz"))["state_directory"]
         assert text(running.run("echo still here")) == "still here\n"
         assert running.client.get("/ping").status_code == 200
+        running.state.unlink()
+        wait_until(lambda: running.client.get("/readyz").status_code == 200, what="ready again")
 
 
 def test_with_its_descriptors_used_up_it_is_not_ready_and_says_so() -> None:
