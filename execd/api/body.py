@@ -22,6 +22,7 @@ SILENCE_SECONDS: Final = 120.0
 MAX_LIST_ITEMS: Final = 131_072
 MAX_OBJECT_FIELDS: Final = 10_000
 """Items in one array, and fields in one object, of a JSON body."""
+_MOST_FIELDS: Final = 4 * MAX_OBJECT_FIELDS  # in all: to look at more would take long on the event loop
 _SMALL_BYTES: Final = 16 * 1024  # of JSON, in which no number of mistakes costs much
 _SHOWN = 80  # characters of a value in a message
 
@@ -51,6 +52,10 @@ def validated(
     try:
         if len(data) <= _SMALL_BYTES:
             return model.model_validate_json(data)
+        # A colon after a quote stands behind a field's name; inside of a string that quote is escaped.
+        fields = data.count(b'":') - data.count(b'\\":')
+        if fields > _MOST_FIELDS:
+            raise kind(f"{what} has {fields} fields, allowed are {MAX_OBJECT_FIELDS} in one object")
         return model.model_validate(_few_items(from_json(data), kind))
     except ValueError as error:
         if not isinstance(error, ValidationError):  # from `from_json`

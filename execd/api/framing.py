@@ -72,15 +72,14 @@ def _quality(parameters: Sequence[str]) -> float:
 
 def ascii_json(value: object) -> bytes:
     """Compact JSON in ASCII: a raw U+2028 or U+0085 makes some clients lose the event."""
-    try:
-        encoded = orjson.dumps(value)
-    except orjson.JSONEncodeError:
-        value = _sound(value)
-        encoded = orjson.dumps(value)
-    if encoded.isascii():
-        return encoded
     import json
 
+    try:
+        encoded = orjson.dumps(value)
+        if encoded.isascii():
+            return encoded
+    except orjson.JSONEncodeError:  # or a number of more than 64 bits
+        value = _sound(value)
     return json.dumps(value, separators=(",", ":")).encode()
 
 

@@ -51,14 +51,22 @@ def check_directories(places: Places, path: str) -> None:
         os.close(fd)
 
 
+_TRIES = 10
+"""How often a name is looked at that is there, and yet is not, before it counts as a symlink to nothing."""
+
+
 def _open_existing(places: Places, path: str) -> tuple[int, list[str]]:
     """The deepest directory of `path` that exists, opened, and the names below it, the last one first."""
     missing: list[str] = []
+    again = _TRIES
     while True:
         try:
             return places.open(path, os.O_PATH | os.O_DIRECTORY), missing
         except FileNotFoundError:
             if _is_there(places, path):
+                again -= 1
+                if again:
+                    continue  # somebody has just made it
                 raise FileExistsError(errno.EEXIST, "is a symlink to nothing", path) from None
         except NotADirectoryError:
             raise FileExistsError(errno.EEXIST, "is there, and is no directory", path) from None

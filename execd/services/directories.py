@@ -8,6 +8,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from execd.errors import ExecdError
 from execd.posix import trees
 from execd.posix.ownership import Ownership
 from execd.services.files import assert_changeable, named_ownership, unless_missing
@@ -65,8 +66,13 @@ class Directories:
             return path
 
         def change(name: str, path: str) -> None:
-            with explained(name):
-                unless_missing(lambda: self._remove_one(path))
+            try:
+                with explained(name):
+                    unless_missing(lambda: self._remove_one(path))
+            except ExecdError as error:
+                # What was in it may be gone in part, and is not counted.
+                error.executed, error.retryable = "unknown", False
+                raise
 
         each(asked, check, change)
 

@@ -134,6 +134,8 @@ class Files:
         with self._places.place(path) as place:
             if stat.S_ISDIR(assert_changeable(place).st_mode):
                 raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+            if path.endswith(("/", "/.")):
+                raise NotADirectoryError(errno.ENOTDIR, "is not a directory", path)
 
     def _unlink(self, path: str) -> None:
         with self._places.place(path) as place:

@@ -87,7 +87,10 @@ def refused(answer: httpx.Response, code: str, **details: Any) -> dict[str, Any]
     for name, value in details.items():
         assert body["details"][name] == value, body
     done = body.get("details", {}).get("done", [])
-    assert body["executed"] == ("executed" if done else "not_executed"), body
+    expected = {"executed"} if done else {"not_executed"}
+    if answer.request.method == "DELETE" and answer.request.url.path == "/directories" and not done:
+        expected.add("unknown")  # some of what was in it may be gone
+    assert body["executed"] in expected, body
     return body
 
 
