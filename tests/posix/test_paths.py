@@ -8,15 +8,15 @@ import pytest
 
 from execd.posix.paths import UndefinedVariables, expand
 
-ENVIRONMENT = {"HOME": "/home/me", "W": "/work", "REL": "sub", "TILDE": "~/x", "EMPTY": "", "D": "$W"}
+ENVIRONMENT = {"HOME": "/home/me", "W": "/srv", "REL": "sub", "TILDE": "~/x", "EMPTY": "", "D": "$W"}
 
 
 @pytest.mark.parametrize(
     ("path", "expanded"),
     [
         ("/a/b", "/a/b"),
-        ("$W", "/work"),
-        ("${W}/x$REL", "/work/xsub"),
+        ("$W", "/srv"),
+        ("${W}/x$REL", "/srv/xsub"),
         ("/a$EMPTY/b", "/a/b"),
         ("~", "/home/me"),
         ("~/x", "/home/me/x"),
