@@ -29,7 +29,7 @@ ENVIRONMENT = {"HOME": "/home/me", "W": "/srv", "REL": "sub", "TILDE": "~/x", "E
         (".", os.path.join(os.getcwd(), ".")),
         ("/a/$", "/a/$"),
         ("/a/$1/${}", "/a/$1/${}"),
-        ("/a/é $W", "/a/é /work"),
+        ("/a/é $W", "/a/é /srv"),
     ],
 )
 def test_a_path_is_expanded_and_absolute(path: str, expanded: str) -> None:
