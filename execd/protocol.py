@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 HEAD_BYTES: Final = 64 * 1024
 """Request line and headers together."""
 _HEAD_SECONDS: Final = 30.0  # for a request's head to arrive, once it has begun
+_LARGE_CHUNK: Final = 16 * 1024  # bytes from which a copy costs more than two more parts of a writev
 _BODY_HEADERS: Final = (b"content-length", b"transfer-encoding")
 
 
@@ -40,6 +41,23 @@ class RestOfBody:
         if self._protocol is not None:
             self._protocol.on_message_complete()
             self._protocol = None
+
+
+class Cycle(FileCycle):
+    """An answer whose large chunks are written as they are; uvicorn would copy each of them once more."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """As in uvicorn."""
+        if message["type"] == "http.response.body" and self.chunked_encoding and not self.response_complete:
+            body = message.get("body", b"")
+            if len(body) >= _LARGE_CHUNK and message.get("more_body", False):
+                if self.flow.write_paused and not self.disconnected:
+                    await self.flow.drain()
+                if not self.disconnected:
+                    for part in (b"%x\r\n" % len(body), body, b"\r\n"):
+                        self.transport.write(part)
+                return
+        await super().send(message)
 
 
 class OldCycle(FileCycle):
@@ -177,7 +195,7 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         super().on_headers_complete()
-        self.cycle.__class__ = OldCycle if self.scope["http_version"] == "1.0" else FileCycle
+        self.cycle.__class__ = OldCycle if self.scope["http_version"] == "1.0" else Cycle
         cast("FileCycle", self.cycle).offer()
 
     def send_400_response(self, msg: str) -> None:
